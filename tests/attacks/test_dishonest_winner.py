@@ -20,9 +20,8 @@ from masquerade.anonymize import LocalView
 from masquerade.data import ranks_of
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
-from masquerade.protocol.sensitive.back_ends import rows_satisfy
-from masquerade.protocol.sensitive.checks import RemoteChecks, prepare_checks
-from masquerade.protocol.sensitive.split_counts import PublicGroups
+from masquerade.protocol.sensitive.back_ends import blocks_satisfy
+from masquerade.protocol.sensitive.checks import PublicGroups, RemoteChecks, prepare_checks
 from protocol.party_scripts import party_script
 from protocol.test_mashup import SCHEMA, contract_of
 
@@ -117,7 +116,7 @@ def test_the_answer_does_not_depend_on_one_persons_disease(model: str, monkeypat
 
 def test_by_encryption_neither(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home(prepare_checks), "keeps_trees", lambda *_: False)
-    monkeypatch.setattr(home(rows_satisfy), "cheaper", lambda _: "encryption")
+    monkeypatch.setattr(home(blocks_satisfy), "cheaper", lambda _: "encryption")
     for disease in ("flu", "HIV"):
         told = answers(monkeypatch, MODELS["confidence-bounding"], disease, [[SMITH]], [[SMITH, FLU], OTHERS])
         assert told == [False, False]

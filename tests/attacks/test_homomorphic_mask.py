@@ -22,7 +22,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol.pairs import prepare_pair
-from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.back_ends import blocks_satisfy
 from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.protocol.sensitive.homomorphic import homomorphic_rows
 
@@ -73,15 +73,16 @@ def play(monkeypatch: pytest.MonkeyPatch, clinic: PaillierSecret, groups: list[i
 
     def part(me: int) -> Script[bool]:
         pair = yield from prepare_pair(me, NAMES, b"test")
-        answer: Any = yield from rows_satisfy(
+        answer: Any = yield from blocks_satisfy(
             pair,
             labels[me],
             lambda width, packed: row_distinct(VALUES, width, 1, packed),
             Bounds(PEOPLE, (VALUES, max(groups) + 1)),
+            [max(groups) + 1],
             grouped_by=1,
             back_end="encryption",
         )
-        return bool(answer)
+        return bool(answer[0])
 
     run_together({name: part(me) for me, name in enumerate(NAMES)})
 

@@ -13,7 +13,7 @@ from examples import examples
 from masquerade.crypto import Builder, Circuit, count_circuits as circuits, to_bits, words
 from masquerade.crypto.circuit import evaluate
 from masquerade.errors import ParameterError
-from masquerade.protocol.sensitive.verdict import row_inputs
+from masquerade.protocol.sensitive.back_ends import row_inputs
 
 WIDTH = 8
 rows_of_counts = st.lists(st.integers(0, 25), min_size=1, max_size=6)

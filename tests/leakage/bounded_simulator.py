@@ -16,7 +16,6 @@ from masquerade.crypto import pack
 from masquerade.engine import renumber
 from masquerade.protocol import Contract
 from masquerade.protocol.boundaries import BoundaryStart, testers
-from masquerade.protocol.sensitive.checks import holders_of
 from masquerade.protocol.tds.instruction_code import pack as packed
 
 
@@ -24,7 +23,7 @@ def within_boundaries(
     contract: Contract, own: dict[str, mq.Table], *, whole_columns: bool
 ) -> tuple[Rows, BoundaryStart]:
     """Who is left, and where they start: counted openly on the joined table."""
-    holder, n_records = holders_of(contract), len(own[contract.parties[0]])
+    holder, n_records = contract.holders, len(own[contract.parties[0]])
     columns = {name: own[holder[name]].column(name) for name in contract.bounded}
     rows = reachable_rows(contract.parts, [*columns.values()], {}, n_records, whole_columns=whole_columns)
     values = {}
@@ -38,7 +37,7 @@ def told(
     contract: Contract, rows: Rows, start: BoundaryStart, n_records: int, recording: Recording
 ) -> list[tuple[str, Made, tuple[str, ...]]]:
     """Each message of the start that has something open in it: its sender, itself, its receivers."""
-    holder = holders_of(contract)
+    holder = contract.holders
     deciding = testers(contract.parties, holder, contract.parts, contract.bounded)
     stays = np.zeros(n_records, np.uint8)
     stays[rows] = 1
@@ -71,7 +70,7 @@ def told(
 def _most(contract: Contract, name: str, n_records: int) -> int:
     """What the contract and k allow: with widths as many as k does."""
     (part,) = contract.parts
-    holder, most = holders_of(contract), n_records // part.implied_size
+    holder, most = contract.holders, n_records // part.implied_size
     limits = [each for each in contract.attributes if each.is_bounded and holder[each.name] == name]
     if any(each.max_width is not None for each in limits):
         return most

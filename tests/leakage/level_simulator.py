@@ -16,7 +16,7 @@ from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.mondrian.method import JointMondrian, apart
 from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
 from masquerade.protocol.mondrian.party import own_groups
-from masquerade.protocol.sensitive.checks import holders_of, remote_parts
+from masquerade.protocol.sensitive.checks import remote_parts
 from masquerade.protocol.tds.instruction_code import pack
 from masquerade.protocol.tds.party import digest_of
 
@@ -123,7 +123,7 @@ def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
 
 def _asks(contract: Contract, name: str) -> bool:
     """Whether a party has to ask another about its cuts."""
-    holder = holders_of(contract)
+    holder = contract.holders
     return any(
         holder[each] == name != holder[str(part.sensitive)] for part in remote_parts(contract) for each in part.qid
     )

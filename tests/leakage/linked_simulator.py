@@ -17,9 +17,9 @@ from masquerade.data import Generalised
 from masquerade.protocol import Contract
 from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.common_records import CommonRecords
-from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.linked_groups import LinkedGroups
 from masquerade.protocol.mondrian.method import JointMondrian, apart
+from masquerade.protocol.mondrian.own_cuts import FinishedGroups
 from masquerade.protocol.mondrian.party import own_axes, own_judge, qids_of, schema_of
 from masquerade.protocol.tds.instruction_code import pack
 

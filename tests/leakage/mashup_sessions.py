@@ -24,7 +24,7 @@ from masquerade.protocol import ASSEMBLER, Assembly, Contract, terms_of
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.mondrian.levels import SCORE_BITS
-from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.back_ends import blocks_satisfy
 from masquerade.protocol.sensitive.checks import prepare_checks, remote_parts
 from masquerade.protocol.tds.party import bid_words
 from masquerade.utility import SCORES
@@ -120,7 +120,7 @@ class Mashup:
             scripts[name] = party_script(name, self.contract, table, ids, left_out=("Diary",))
         with ExitStack() as otherwise:
             if self.back_end is not None:  # as with more values than trees are kept of
-                otherwise.enter_context(patch.object(home(rows_satisfy), "cheaper", lambda _: self.back_end))
+                otherwise.enter_context(patch.object(home(blocks_satisfy), "cheaper", lambda _: self.back_end))
                 otherwise.enter_context(patch.object(home(prepare_checks), "keeps_trees", lambda *_: False))
             made = recorded(scripts, tapes, DataError if self.quarrel else None)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}

@@ -26,11 +26,11 @@ from masquerade.protocol.learn.shared_numbers import multiplied, prepare_shared_
 from masquerade.protocol.learn.sums import Openings, prepare_aggregation
 from masquerade.protocol.pairs import BaseTransfers, prepare_pair
 from masquerade.protocol.providers import circuits, shared_counts as shared_bits
-from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
+from masquerade.protocol.sensitive.back_ends import blocks_of_rows_satisfy
+from masquerade.protocol.sensitive.checks import PublicGroups, hide_values, split_rows
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares, row_bits
 from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram
-from masquerade.protocol.sensitive.split_counts import PublicGroups, hide_values, split_rows
-from masquerade.protocol.sensitive.verdict import every_group_satisfies
 
 ssi = of_experiments("_ssi")
 
@@ -114,7 +114,8 @@ def verdict(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     table = np.zeros((3, 3), np.uint16)
     table[:-1, :-1] = [[[1, 1], [1, 1]], [[2, 1], [0, 0]]][world]
     circuit = row_distinct(2, BOUNDS.width, 2)
-    return (yield from every_group_satisfies(setup, share(table, number, me), circuit, BOUNDS))
+    rows = row_bits(share(table, number, me)[:-1, :-1], BOUNDS.width)
+    return (yield from blocks_of_rows_satisfy(setup, rows, circuit, [2]))
 
 
 def encryption(setup: Any, number: int, me: int, world: int) -> Script[Any]:

@@ -19,7 +19,7 @@ from nacl import bindings
 from numpy.typing import NDArray
 
 from crypto.two_parties import balanced
-from masquerade.crypto import BidWords, compare_bids, pack, unpack
+from masquerade.crypto import BidWords, TransferReceiver, TransferSender, compare_bids, pack, unpack
 from masquerade.net import Message, Receive, Script, Send, kind_of
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.comparing.argmax import OUTPUTS, Bid, EvaluatingSide, Garbled, GarblingSide, prepare
@@ -203,12 +203,14 @@ def without_a_result(script: Script[Any]) -> Script[None]:
 
 
 def set_up_comparison() -> tuple[GarblingSide, EvaluatingSide]:
-    garbling = GarblingSide(b"test", WORDS.width, is_left=True)
-    evaluating = EvaluatingSide(b"test", WORDS.width, is_left=False)
-    to_evaluator, to_garbler = garbling.setup(), evaluating.setup()
-    garbling.finish_setup(to_garbler)
-    evaluating.finish_setup(to_evaluator)
-    return garbling, evaluating
+    sender, receiver = TransferSender(b"test"), TransferReceiver(b"test")
+    to_evaluator, to_garbler = sender.setup(), receiver.setup()
+    sender.finish_setup(to_garbler)
+    receiver.finish_setup(to_evaluator)
+    return (
+        GarblingSide(b"test", sender, WORDS.width, is_left=True),
+        EvaluatingSide(b"test", receiver, WORDS.width, is_left=False),
+    )
 
 
 @pytest.mark.parametrize("result", [(0, 0), (0, 1), (1, 0)])
@@ -223,7 +225,7 @@ def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tupl
     tables = bytes(8) + os.urandom(32 * circuit.n_and)
     theirs = os.urandom(16)
     # The simulator has the evaluator's view, hence its labels: it walks through the circuit by itself.
-    walked = EvaluatingSide(b"test", WORDS.width, is_left=False)
+    walked = EvaluatingSide(b"test", TransferReceiver(b"test"), WORDS.width, is_left=False)
     walked._held = held
     arrived = walked.evaluate(Garbled(tables, theirs, b""))
     tags = np.frombuffer(os.urandom(2 * 8 * 2), np.uint64).reshape(2, 2, 1).copy()

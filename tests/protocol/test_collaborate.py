@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,10 @@ from masquerade.data import Branch, Taxonomy
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy import MPrivacy
-from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, written_requirement
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Contract, Contribution, written_requirement
 from masquerade.protocol.providers import criterion
 from masquerade.protocol.providers.method import Collaboration, criteria_of
-from masquerade.protocol.providers.third_party import third_party
-from protocol.party_scripts import party_script
+from protocol.party_scripts import party_script, session_scripts
 
 JOBS = Taxonomy(
     Branch(
@@ -62,14 +62,39 @@ def contract_of(
     )
 
 
-def collaborate(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None) -> Any:
-    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
-    return run_together(scripts, wire)[ASSEMBLER]
+def collaborate(
+    contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None, schema: mq.Schema | None = SCHEMA
+) -> Any:
+    return run_together(session_scripts(contract, tables, schema), wire)[ASSEMBLER]
+
+
+def made_both_ways(contracts: Sequence[Contract], tables: dict[str, mq.Table]) -> list[Any]:
+    """What comes of each contract: a release, or the words of its refusal."""
+    made = []
+    for contract in contracts:
+        try:
+            made.append(collaborate(contract, tables))
+        except mq.AnswerIsNo as error:
+            made.append(str(error))
+    return made
 
 
 def rows(table: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row.values()) for row in table.to_pylist())
+
+
+def drawn(n: int, seed: int) -> dict[str, mq.Table]:
+    """As many records of each of three houses."""
+    random = np.random.default_rng(seed)
+    return {
+        name: table_of(
+            [
+                (str(random.choice(JOBS.leaves)), int(random.integers(18, 70)), str(random.choice(ILLNESSES)))
+                for _ in range(n)
+            ]
+        )
+        for name in HOUSES[:3]
+    }
 
 
 def requirement_of(k: int, l: int) -> mq.Requirement:  # noqa: E741 # the papers' name
@@ -106,15 +131,11 @@ def test_without_a_third_party_the_release_is_the_same(
     aware: bool,
 ) -> None:
     requirement = requirement_of(k, l)
-    made = []
-    for mode in ("trusted", "secure"):
-        terms = {"third_party": mode, "strict": strict, "provider_aware": aware, "keep_provider": True}
-        contract = contract_of(requirement, m, tuple(tables), **terms)
-        try:
-            made.append(collaborate(contract, tables))
-        except mq.AnswerIsNo as error:
-            made.append(str(error))
-    trusted, secure = made
+    terms = {"strict": strict, "provider_aware": aware, "keep_provider": True}
+    trusted, secure = made_both_ways(
+        [contract_of(requirement, m, tuple(tables), third_party=mode, **terms) for mode in ("trusted", "secure")],
+        tables,
+    )
     if isinstance(trusted, str):
         assert secure == trusted
         # All records in one group are refused rightly.
@@ -301,16 +322,7 @@ def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> Non
     ids=str,
 )
 def test_requirements_on_counts_give_the_release_of_one_table(requirement: mq.Requirement, m: int) -> None:
-    random = np.random.default_rng(8)
-    tables = {
-        name: table_of(
-            [
-                (str(random.choice(JOBS.leaves)), int(random.integers(18, 70)), str(random.choice(ILLNESSES)))
-                for _ in range(30)
-            ]
-        )
-        for name in HOUSES[:3]
-    }
+    tables = drawn(30, 8)
     trusted, secure = (
         collaborate(contract_of(requirement, m, HOUSES[:3], third_party=mode), tables) for mode in ("trusted", "secure")
     )
@@ -337,16 +349,7 @@ def test_a_flat_taxonomy_needs_a_third_party() -> None:
 
 @pytest.mark.parametrize("choose", ["certainty", "fitness"])
 def test_a_trusted_third_party_may_look_at_all_counts(choose: str) -> None:
-    random = np.random.default_rng(5)
-    tables = {
-        name: table_of(
-            [
-                (str(random.choice(JOBS.leaves)), int(random.integers(18, 70)), str(random.choice(ILLNESSES)))
-                for _ in range(60)
-            ]
-        )
-        for name in HOUSES[:3]
-    }
+    tables = drawn(60, 5)
     requirement = requirement_of(5, 2)
     contract = contract_of(requirement, 1, HOUSES[:3], third_party="trusted", choose=choose, keep_provider=True)
     release = collaborate(contract, tables)

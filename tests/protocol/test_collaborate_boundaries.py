@@ -37,6 +37,7 @@ from protocol.test_collaborate import (
     collaborate,
     contract_of,
     houses,
+    made_both_ways,
     record,
     requirement_of,
     rows,
@@ -114,15 +115,14 @@ def test_without_a_third_party_the_release_is_the_same_and_leaves_out_who_cannot
     aware: bool,
 ) -> None:
     requirement, schema = requirement_of(k, l), bounded(job, age)
-    made = []
-    for mode in ("trusted", "secure"):
-        terms = {"third_party": mode, "provider_aware": aware, "keep_provider": True}
-        contract = within(contract_of(requirement, m, tuple(tables), **terms), schema)
-        try:
-            made.append(collaborate(contract, tables))
-        except mq.AnswerIsNo as error:
-            made.append(str(error))
-    trusted, secure = made
+    terms = {"provider_aware": aware, "keep_provider": True}
+    trusted, secure = made_both_ways(
+        [
+            within(contract_of(requirement, m, tuple(tables), third_party=mode, **terms), schema)
+            for mode in ("trusted", "secure")
+        ],
+        tables,
+    )
     if isinstance(trusted, str):
         assert secure == trusted
         assert "cannot be reached" in trusted

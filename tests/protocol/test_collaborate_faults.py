@@ -13,14 +13,12 @@ from leakage.granted_answers import dealt
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, kind_of
 from masquerade.net.memory import run_together
-from masquerade.protocol import ASSEMBLER, Assembly
 from masquerade.protocol.hand_in import write_columns
 from masquerade.protocol.pairs import BaseTransfers, SessionNonce
 from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows, Size, Values
 from masquerade.protocol.providers.shared_counts import Alone, Seed, TripleDelivery, TripleOrder
-from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.shared_circuits import MaskedOperands, Opened, OpenedOutputs, Share
-from protocol.party_scripts import party_script
+from protocol.party_scripts import session_scripts
 from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
 
@@ -35,9 +33,7 @@ FORGED = {"ranges": 0, "verdicts": 3, "narrowing": 12}  # which of the opened ou
 def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
     tables = dealt((150, 20, 20, 20))
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables), third_party=third, **terms)
-    made: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
-    made[ASSEMBLER] = third_party(Assembly(contract))
-    return made
+    return session_scripts(contract, tables)
 
 
 def with_one(kind: type[Message], made: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from masquerade.progress import Stage
 from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Contribution
 from masquerade.protocol.providers.messages import Axes, ProviderRecords, Rows
 from masquerade.protocol.providers.third_party import third_party
-from protocol.party_scripts import party_script
-from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
+from protocol.party_scripts import party_script, session_scripts
+from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, collaborate, contract_of, requirement_of, rows, table_of
 
 MODES = pytest.mark.parametrize("third", ["trusted", "secure"])
 THREE = HOUSES[:3]
@@ -32,9 +32,7 @@ THREE = HOUSES[:3]
 
 def play(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None, **hooks: Any) -> Any:
     """As in the service, where the third party has no schema; `hooks` are of all providers."""
-    scripts: dict[str, Any] = {name: party_script(name, contract, table, **hooks) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(Assembly(contract))
-    return run_together(scripts, wire)[ASSEMBLER]
+    return run_together(session_scripts(contract, tables, **hooks), wire)[ASSEMBLER]
 
 
 def with_schema(table: mq.Table, *attributes: mq.Attribute) -> mq.Table:
@@ -55,9 +53,7 @@ def test_a_third_party_without_a_schema_makes_the_same_release(choose: str) -> N
     terms = {"third_party": "trusted", "choose": choose, "keep_provider": True}
     contract = contract_of(requirement_of(5, 2), 1, tuple(tables), **terms)
     made = play(contract, tables)
-    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
-    given = run_together(scripts)[ASSEMBLER]
+    given = collaborate(contract, tables)
     assert made.table.column_names == given.table.column_names == ["job", "age", "ill", "provider"]
     assert rows(made.table) == rows(given.table)
     apart = {"information_kept": None}  # a provider compares with its own records, of 100 or more
@@ -75,9 +71,7 @@ def test_weights_are_the_agreed_ones() -> None:
         plain_terms = contract_of(requirement_of(5, 1), 1, THREE, third_party="trusted", choose=choose)
         for terms in ((), (AttributeTerms("age", weight="3.0"),)):
             contract = msgspec.structs.replace(plain_terms, attributes=terms)
-            scripts: dict[str, Any] = {name: party_script(name, contract, each) for name, each in tables.items()}
-            scripts[ASSEMBLER] = third_party(Assembly(contract))
-            measured.append(run_together(scripts)[ASSEMBLER].metrics)
+            measured.append(play(contract, tables).metrics)
         plain, heavy = measured[-2:]
         assert plain != heavy, choose
         assert {name for name in plain if plain[name] != heavy[name]} < set(plain)
@@ -108,31 +102,32 @@ OTHERWISE = {
 }
 
 
+def otherwise(case: str, who: str, houses: int) -> dict[str, mq.Table]:
+    """One house's attribute means something else than that of the others."""
+    tables = dealt((30,) * houses)
+    ages = pa.array(["*"] * 30) if case == "kind" else tables[who].arrow["age"]
+    changed = mq.Table(tables[who].arrow.set_column(1, "age", ages), SCHEMA)
+    return {**tables, who: with_schema(changed, OTHERWISE[case][0])}
+
+
 @pytest.mark.parametrize("case", OTHERWISE)
 def test_who_generalises_otherwise_is_named_by_the_third_party(case: str) -> None:
-    attribute, name, how = OTHERWISE[case]
-    tables = dealt((30, 30, 30))
-    ages = pa.array(["*"] * 30) if case == "kind" else tables["clinic"].arrow["age"]
-    tables["clinic"] = with_schema(mq.Table(tables["clinic"].arrow.set_column(1, "age", ages), SCHEMA), attribute)
+    _, name, how = OTHERWISE[case]
+    tables = otherwise(case, "clinic", 3)
     contract = contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted")
     with pytest.raises(PeerBrokeProtocol, match=f"attribute {name} otherwise than abbey does: {how}") as caught:
         play(contract, tables)
     assert caught.value.peer == "clinic"
     one_line(caught.value)
-    scripts: dict[str, Any] = {each: party_script(each, contract, table) for each, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))  # also where the third party has a schema of its own
     with pytest.raises(PeerBrokeProtocol) as caught:
-        run_together(scripts)
+        collaborate(contract, tables)  # also where the third party has a schema of its own
     assert caught.value.peer == "clinic"
 
 
 @pytest.mark.parametrize("houses", [2, 3, 4])
 @pytest.mark.parametrize("case", OTHERWISE)
 def test_who_generalises_otherwise_is_named_by_the_others_before_anything_is_shown(case: str, houses: int) -> None:
-    attribute, name, _ = OTHERWISE[case]
-    tables = dealt((30,) * houses)
-    ages = pa.array(["*"] * 30) if case == "kind" else tables["burgh"].arrow["age"]
-    tables["burgh"] = with_schema(mq.Table(tables["burgh"].arrow.set_column(1, "age", ages), SCHEMA), attribute)
+    name, tables = OTHERWISE[case][1], otherwise(case, "burgh", houses)
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables))
     scripts: dict[str, Any] = {each: party_script(each, contract, table) for each, table in tables.items()}
     digests = {each: next(script).message for each, script in scripts.items()}
@@ -190,12 +185,22 @@ def test_dates_are_stored_as_everybody_likes() -> None:
     assert made[0].summary["groups"] > 1
 
 
+@pytest.mark.parametrize(
+    ("burgh", "problem"),
+    [
+        (
+            mq.Table(pa.table({"job": ["?"], "age": [3], "ill": ["cold"]}), SCHEMA).complete(["job"]),
+            "table: no complete row is left",
+        ),
+        (mq.Table(pa.table({"job": ["clerk"], "ill": ["cold"]}), SCHEMA), 'no column "age"'),
+    ],
+    ids=["no record", "no such column"],
+)
 @MODES
-def test_a_provider_without_records_says_so_itself(third: str) -> None:
-    tables = dealt((30, 30, 30))
-    tables["burgh"] = mq.Table(pa.table({"job": ["?"], "age": [3], "ill": ["cold"]}), SCHEMA).complete(["job"])
+def test_a_provider_that_cannot_take_part_says_so_itself(third: str, burgh: mq.Table, problem: str) -> None:
+    tables = dealt((30, 30, 30)) | {"burgh": burgh}
     wire = Wire()
-    with pytest.raises(DataError, match="table: no complete row is left") as caught:
+    with pytest.raises(DataError, match=problem) as caught:
         play(contract_of(requirement_of(4, 1), 1, THREE, third_party=third), tables, wire)
     one_line(caught.value)
     assert not [heard for heard in wire.heard if heard.sender == "burgh"]
@@ -220,15 +225,6 @@ def test_an_attribute_that_the_schema_lacks_is_named(third: str) -> None:
                 Assembly(contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted"), tables["burgh"].schema)
             )
         )
-
-
-@MODES
-def test_a_column_that_the_table_lacks_is_named(third: str) -> None:
-    tables = dealt((30, 30, 30))
-    tables["burgh"] = mq.Table(tables["burgh"].arrow.drop_columns(["age"]), SCHEMA)
-    with pytest.raises(DataError, match='no column "age"') as caught:
-        play(contract_of(requirement_of(4, 1), 1, THREE, third_party=third), tables)
-    one_line(caught.value)
 
 
 @MODES
@@ -279,24 +275,18 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
         asked.append("burgh")
         raise NotAllowed("the session was cancelled")
 
-    script = party_script("burgh", contract, tables["burgh"], before_showing=refuse)
-    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
+    refusing = {"burgh": party_script("burgh", contract, tables["burgh"], before_showing=refuse)}
     wire = Wire()
     with pytest.raises(NotAllowed):
-        run_together({**scripts, "burgh": script, ASSEMBLER: third_party(Assembly(contract))}, wire)
+        run_together(session_scripts(contract, tables) | refusing, wire)
     assert asked == ["burgh"]
     assert not [heard for heard in wire.heard if (heard.sender, heard.receiver) == ("burgh", ASSEMBLER)]
     # What is wrong with the records is found before: nothing is noted as released that never leaves.
     asked.clear()
     wrong = mq.Table(pa.table({"job": ["Xerxes"], "age": [3], "ill": ["cold"]}), SCHEMA)
+    refusing = {"burgh": party_script("burgh", contract, wrong, before_showing=refuse)}
     with pytest.raises(DataError, match="is no leaf of taxonomy"):
-        run_together(
-            {
-                **{name: party_script(name, contract, table) for name, table in tables.items()},
-                "burgh": party_script("burgh", contract, wrong, before_showing=refuse),
-                ASSEMBLER: third_party(Assembly(contract)),
-            }
-        )
+        run_together(session_scripts(contract, tables) | refusing)
     assert not asked
 
 
@@ -325,13 +315,8 @@ def test_a_provider_can_be_ended_wherever_it_is(third: str) -> None:
     for last in (1, 2, 3, 5, 10, 20, 40, 10_000):
         handed: list[str] = []
         abbey = party_script("abbey", contract, tables["abbey"], before_showing=lambda: handed.append("abbey"))  # noqa: B023
-        scripts = {
-            "abbey": until(abbey, last),
-            "burgh": party_script("burgh", contract, tables["burgh"]),
-            ASSEMBLER: third_party(Assembly(contract)),
-        }
         with pytest.raises(NotAllowed) as caught:
-            run_together(scripts)
+            run_together(session_scripts(contract, tables) | {"abbey": until(abbey, last)})
         # Without a third party the word is asked for before the first answer, and again before the rows leave.
         asked = int(third == "secure") + int(str(caught.value) == "handing in")
         assert handed == ["abbey"] * asked
@@ -351,9 +336,8 @@ def test_a_long_computation_can_be_stopped_where_it_tells_its_stage() -> None:
         if len(told) == 2:
             raise NotAllowed("the session was cancelled")
 
-    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
     with pytest.raises(NotAllowed):
-        run_together({**scripts, ASSEMBLER: third_party(Assembly(contract, on_stage=stop))})
+        run_together(session_scripts(contract, tables) | {ASSEMBLER: third_party(Assembly(contract, on_stage=stop))})
     assert len(told) == 2
     assert [(stage.name, stage.tried > 0) for stage in told] == [("cutting", True)] * 2
 

@@ -18,7 +18,7 @@ from masquerade.net.memory import Wire
 from masquerade.protocol import proposal_of
 from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.checks import CutChecks, CutsSettled
-from masquerade.protocol.mondrian.level_cuts import LevelCuts
+from masquerade.protocol.mondrian.levels import LevelCuts
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.mondrian.own_cuts import BestCuts
 from masquerade.protocol.sensitive import checks as sensitive_checks

@@ -23,6 +23,7 @@ from masquerade.protocol.dka.checks import SortedTests, counts_in_runs, value_bi
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.providers.shared_counts import prepare
+from protocol.party_scripts import session_scripts
 from protocol.test_dka import NAMES, SCHEMA, bag, breaking, people
 
 PARTIES = ("anna", "berta", "carla")
@@ -165,11 +166,7 @@ def test_sensitive_values_are_judged_as_by_plain_counting(requirement: mq.Requir
     diseases = ["gout" if job else ("flu", "cold")[at % 2] for at, job in enumerate(jobs)]
     table = mq.Table(arrow.append_column("disease", pa.array(diseases)), mq.Schema([*SCHEMA, mq.Attribute("disease")]))
     both = mq.KAnonymity(NAMES, 3) & requirement
-    contract = contract_of(3, "datafly", both)
-    ids = [str(row).encode() for row in range(len(table))]
-    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
-    made |= {name: Dka.of(contract).party(Participant(name, contract, table, ids)) for name in PARTIES}
-    release = run_together(made)[ASSEMBLER]
+    release = run_together(session_scripts(contract_of(3, "datafly", both), table))[ASSEMBLER]
     sensitive = [(part, table.coded("disease")) for part in both.parts if part.sensitive]
     sides = plain_dka([table.columns([name]) for name in NAMES], 24, 3, "datafly", sensitive)
     expected = {column.name: column.to_arrow() for side in sides for column in side.released()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +13,10 @@ import masquerade as mq
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Participant, written_requirement
-from masquerade.protocol.assembling import assemble
-from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
+from masquerade.protocol import ASSEMBLER, Contract, Contribution, written_requirement
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.plain import plain_dka
+from protocol.party_scripts import session_scripts
 from protocol.tampering import changing
 from protocol.test_dka import HOLDERS, NAMES, PARTIES, SCHEMA, columns_of, people
 
@@ -42,12 +41,6 @@ def contract_of(requirement: mq.Requirement, holder: str, local: str) -> Contrac
         requirements=tuple(written_requirement(part) for part in requirement.parts),
         method={"name": "dka", "local": local},
     )
-
-
-def scripts(table: mq.Table, contract: Contract) -> dict[str, Any]:
-    ids = [str(row).encode() for row in range(len(table))]
-    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
-    return made | {name: Dka.of(contract).party(Participant(name, contract, table, ids)) for name in PARTIES}
 
 
 def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
@@ -91,7 +84,7 @@ def test_plain_rounds_end_with_large_and_diverse_groups(n: int, seed: int, k: in
 def test_the_release_is_that_of_plain_rounds(local: str, holder: str) -> None:
     requirement = mq.KAnonymity(NAMES, 3) & mq.LDiversity(NAMES, l=2, sensitive="disease")
     table = patients(30, 8)
-    release = run_together(scripts(table, contract_of(requirement, holder, local)))[ASSEMBLER]
+    release = run_together(session_scripts(contract_of(requirement, holder, local), table))[ASSEMBLER]
     assert bag(release.table) == plainly(table, requirement, local)
     assert all(counts.total() >= 3 and len(counts) >= 2 for counts in groups(bag(release.table)).values())
 
@@ -108,7 +101,7 @@ def test_several_requirements_hold_together_and_a_group_that_never_can_is_left_o
         & mq.LDiversity(NAMES, l=2, sensitive="disease")
         & mq.ConfidenceBounding(NAMES, confidence=0.6, sensitive="disease", values=["flu", "gout"])
     )
-    release = run_together(scripts(table, contract_of(requirement, "berta", "datafly")))[ASSEMBLER]
+    release = run_together(session_scripts(contract_of(requirement, "berta", "datafly"), table))[ASSEMBLER]
     assert bag(release.table) == plainly(table, requirement, "datafly")
     assert release.suppressed == 6
     assert set(release.table["disease"].to_pylist()) == {"flu", "cold"}
@@ -132,7 +125,7 @@ def crowd(healthy: int, ill: int) -> mq.Table:
 
 @pytest.mark.parametrize("holder", PARTIES)
 def test_groups_that_satisfy_are_released_though_all_records_together_violate(holder: str) -> None:
-    release = run_together(scripts(crowd(8, 12), contract_of(FEW_WITH_FLU, holder, "datafly")))[ASSEMBLER]
+    release = run_together(session_scripts(contract_of(FEW_WITH_FLU, holder, "datafly"), crowd(8, 12)))[ASSEMBLER]
     assert bag(release.table) == plainly(crowd(8, 12), FEW_WITH_FLU, "datafly")
     assert (release.table.num_rows, release.suppressed) == (8, 12)
 
@@ -142,7 +135,7 @@ def test_groups_that_satisfy_are_released_though_all_records_together_violate(ho
 def test_it_cannot_be_reached_where_no_group_satisfies(holder: str, local: str) -> None:
     wire = Wire()
     with pytest.raises(RequirementUnreachable, match="the common records"):
-        run_together(scripts(crowd(0, 12), contract_of(FEW_WITH_FLU, holder, local)), wire)
+        run_together(session_scripts(contract_of(FEW_WITH_FLU, holder, local), crowd(0, 12)), wire)
     assert not wire.seen_by(ASSEMBLER)
 
 
@@ -152,13 +145,13 @@ def test_what_all_records_together_lack_is_told_before_any_round() -> None:
     requirement = mq.LDiversity(NAMES, l=2, sensitive="disease")
     wire = Wire()
     with pytest.raises(RequirementUnreachable, match="the common records"):
-        run_together(scripts(one, contract_of(requirement, "anna", "mondrian")), wire)
+        run_together(session_scripts(contract_of(requirement, "anna", "mondrian"), one), wire)
     assert not any(each.kind.startswith("histogram") for each in wire.heard)
 
 
 def test_an_impossible_number_of_values_is_its_senders_fault() -> None:
     requirement = mq.KAnonymity(NAMES, 3) & mq.LDiversity(NAMES, l=2, sensitive="disease")
-    parts = scripts(patients(20, 1), contract_of(requirement, "anna", "datafly"))
+    parts = session_scripts(contract_of(requirement, "anna", "datafly"), patients(20, 1))
     parts["anna"] = changing(parts["anna"], "sensitive-values", labels=lambda _: 21)
     with pytest.raises(PeerBrokeProtocol, match=r"anna.*told of 21 values for 20 records"):
         run_together(parts)

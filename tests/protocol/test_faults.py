@@ -15,22 +15,16 @@ from masquerade.errors import PeerBrokeProtocol, PeerError
 from masquerade.net import Message, kind_of
 from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import decode, encode
-from masquerade.protocol import ASSEMBLER, Assembly
-from masquerade.protocol.assembling import assemble
+from masquerade.protocol import ASSEMBLER
 from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table
-from protocol.party_scripts import party_script
+from protocol.party_scripts import session_scripts
 from protocol.tampering import changing, tampering
 from protocol.test_mashup import LOANS, REQUIREMENT, bag, contract_of
 
-IDS = [str(row).encode() for row in range(34)]
-
 
 def scripts(argmax: str) -> dict[str, Any]:
-    contract = contract_of(REQUIREMENT, LOANS, argmax=argmax)
-    made: dict[str, Any] = {name: party_script(name, contract, loan_table(), IDS) for name in contract.parties}
-    made[ASSEMBLER] = assemble(Assembly(contract))
-    return made
+    return session_scripts(contract_of(REQUIREMENT, LOANS, argmax=argmax), loan_table())
 
 
 def with_one_message(script: Any, at: int, tamper: Callable[[Message], Message]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,15 +20,15 @@ from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.progress import Stage, silent
 from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import (
+    blocks_of_rows_satisfy,
+    blocks_satisfy,
     cheaper,
     expected_seconds,
     expected_seconds_of_rows,
-    rows_satisfy,
     shared_tests,
 )
 from masquerade.protocol.sensitive.costs import Packing, packing_for
-from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
-from masquerade.protocol.sensitive.verdict import every_group_satisfies
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares, row_bits
 from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta")
@@ -36,14 +36,17 @@ Labels = NDArray[np.uint64]
 Part = Callable[[Pair], Script[Any]]
 
 
-def together(parts: Callable[[int], Part], wire: Wire | None = None) -> list[Any]:
+def together(
+    parts: Callable[[int], Part], wire: Wire | None = None, around: Mapping[str, Callable[[Any], Any]] | None = None
+) -> list[Any]:
     """What both parties end with, each its own part on a fresh setup."""
 
     def whole(me: int) -> Script[Any]:
         pair = yield from prepare_pair(me, NAMES, b"test")
         return (yield from parts(me)(pair))
 
-    results = run_together({name: whole(me) for me, name in enumerate(NAMES)}, wire)
+    changed = around or {}
+    results = run_together({name: changed.get(name, lambda it: it)(whole(me)) for me, name in enumerate(NAMES)}, wire)
     return [results[name] for name in NAMES]
 
 
@@ -116,9 +119,11 @@ def test_one_bit_for_all_groups(drawn: tuple[tuple[Labels, Labels], Bounds], lea
     def part(me: int) -> Part:
         def run(pair: Pair) -> Script[list[bool]]:
             share = yield from joint_histogram(pair, labels[me], bounds)
-            answers = []
+            given = row_bits((share if grouped_by == 0 else share.T)[:-1, :-1], bounds.width)
+            answers: list[bool] = []
             for circuit, _ in cases:
-                answers.append((yield from every_group_satisfies(pair, share, circuit, bounds, grouped_by=grouped_by)))
+                good = yield from blocks_of_rows_satisfy(pair, given, circuit, [given.shape[1]])
+                answers += good.tolist()
             return answers
 
         return run
@@ -171,14 +176,11 @@ def test_a_short_message_is_its_senders_fault(kind: str, guilty: str) -> None:
     labels = np.arange(40, dtype=np.uint64) % 3
     bounds = Bounds(40, (3, 3))
 
-    def whole(me: int) -> Script[Any]:
-        pair = yield from prepare_pair(me, NAMES, b"test")
-        return (yield from shared_tests(pair, labels, 3, bounds))
-
-    scripts = {name: whole(me) for me, name in enumerate(NAMES)}
-    scripts[guilty] = cut_short(scripts[guilty], kind)
     with pytest.raises(PeerBrokeProtocol, match=guilty):
-        run_together(scripts)
+        together(
+            lambda me: lambda pair: shared_tests(pair, labels, 3, bounds),
+            around={guilty: lambda script: cut_short(script, kind)},
+        )
 
 
 def test_misuse_is_told() -> None:
@@ -276,7 +278,16 @@ def test_rows_are_judged_the_same_by_encryption(
     def part(me: int) -> Part:
         def run(pair: Pair) -> Script[list[bool]]:
             def judged(circuit: Any) -> Script[bool]:
-                return rows_satisfy(pair, labels[me], circuit, bounds, grouped_by=grouped_by, back_end="encryption")
+                good = yield from blocks_satisfy(
+                    pair,
+                    labels[me],
+                    circuit,
+                    bounds,
+                    [bounds.labels[grouped_by]],
+                    grouped_by=grouped_by,
+                    back_end="encryption",
+                )
+                return bool(good)
 
             one = yield from judged(lambda width, packed: row_distinct(columns, width, least, packed))
             other = yield from judged(lambda width, packed: row_bounded(columns, width, (1, 2), (0,), together=packed))
@@ -301,11 +312,12 @@ def test_rows_of_several_pieces() -> None:
         labels = groups, values
 
         def part(me: int, labels: tuple[Labels, Labels] = labels) -> Part:
-            return lambda pair: rows_satisfy(
+            return lambda pair: blocks_satisfy(
                 pair,
                 labels[me],
                 lambda width, packed: row_distinct(300, width, 2, packed),
                 bounds,
+                [5],
                 grouped_by=0,
                 back_end="encryption",
             )
@@ -317,15 +329,12 @@ def test_rows_of_several_pieces() -> None:
     ("kind", "guilty"), [("histogram-key", "anna"), ("histogram-labels", "anna"), ("histogram-groups", "berta")]
 )
 def test_a_short_message_of_encryption_is_its_senders_fault(kind: str, guilty: str) -> None:
-    def whole(me: int) -> Script[Any]:
-        pair = yield from prepare_pair(me, NAMES, b"test")
-        labels = np.zeros(4, np.uint64)
-        return (yield from shared_tests(pair, labels, 3, Bounds(4, (1, 1)), back_end="encryption"))
-
-    scripts = {name: whole(me) for me, name in enumerate(NAMES)}
-    scripts[guilty] = cut_short(scripts[guilty], kind)
+    labels, bounds = np.zeros(4, np.uint64), Bounds(4, (1, 1))
     with pytest.raises(PeerBrokeProtocol, match=guilty):
-        run_together(scripts)
+        together(
+            lambda me: lambda pair: shared_tests(pair, labels, 3, bounds, back_end="encryption"),
+            around={guilty: lambda script: cut_short(script, kind)},
+        )
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -17,7 +17,7 @@ from masquerade.methods import written_method
 from masquerade.net import kind_of
 from masquerade.protocol import Contract, Contribution, Proposal, proposal_of, terms_of, written_requirement
 from masquerade.protocol.method import refuse
-from masquerade.protocol.mondrian.level_cuts import LevelCuts, ordered
+from masquerade.protocol.mondrian.levels import LevelCuts, ordered
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.tds.instruction_code import pack
 from papers.paper_tables import JOB

@@ -18,7 +18,7 @@ from masquerade.net import Message
 from masquerade.privacy import Conjunction
 from masquerade.protocol import proposal_of
 from masquerade.protocol.method import refuse
-from masquerade.protocol.mondrian.level_cuts import LevelCuts, write_numbers
+from masquerade.protocol.mondrian.levels import LevelCuts, write_numbers
 from masquerade.protocol.mondrian.linked import BestAttributes, EqualCells
 from masquerade.protocol.mondrian.method import JointMondrian
 from papers.paper_tables import JOB

@@ -15,7 +15,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, ReportedStep, written_requirement
 from masquerade.protocol.assembling import assemble
 from papers.paper_tables import loan_table
-from protocol.party_scripts import party_script
+from protocol.party_scripts import party_script, session_scripts
 
 HOLDERS = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
 REQUIREMENT = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
@@ -29,13 +29,8 @@ CONTRACT = Contract(
 IDS = [str(row).encode() for row in range(34)]
 
 
-def scripts(**options: Any) -> dict[str, Any]:
-    parties = {name: party_script(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
-    return {ASSEMBLER: assemble(Assembly(CONTRACT)), **parties}
-
-
 def test_steps_are_told_only_where_they_may() -> None:
-    told, silent = run_together(scripts()), run_together(scripts(show_steps=False))
+    told, silent = (run_together(session_scripts(CONTRACT, loan_table(), show_steps=shown)) for shown in (True, False))
     assert len(told[ASSEMBLER].steps) > 1
     assert silent[ASSEMBLER].steps == ()
     assert silent[ASSEMBLER].metrics == told[ASSEMBLER].metrics

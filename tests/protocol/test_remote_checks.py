@@ -22,7 +22,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.privacy import GroupRequirement
 from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE
-from masquerade.protocol.sensitive.back_ends import rows_satisfy
+from masquerade.protocol.sensitive.back_ends import blocks_satisfy
 from masquerade.protocol.sensitive.checks import (
     MostParts,
     RemoteChecks,
@@ -101,7 +101,7 @@ def test_the_way_to_the_histogram_is_told_and_changes_nothing(
 ) -> None:
     monkeypatch.setattr(home(prepare_checks), "keeps_trees", lambda *_: keeps)
     if way == "encryption":  # which the model would choose for a million records
-        monkeypatch.setattr(home(rows_satisfy), "cheaper", lambda _: way)
+        monkeypatch.setattr(home(blocks_satisfy), "cheaper", lambda _: way)
     table, requirement = sick_loans(), MODELS[1]
     holders = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
     contract = contract_of(requirement, holders, sensitive={"Disease": "clinic"}, argmax="plain")

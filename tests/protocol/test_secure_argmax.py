@@ -223,17 +223,23 @@ def test_a_wrong_table_is_noticed_by_two_parties() -> None:
         run_together(scripts)
 
 
-def test_a_party_without_a_candidate_never_wins() -> None:
-    """Somebody who flips its share of the winner can make a wrong one come out, but not this."""
+@pytest.mark.parametrize(
+    "flip",
+    [0b101, 0b100],
+    ids=["the win of one is given to another without a candidate", "the win of one is taken away"],
+)
+def test_who_flips_its_share_can_name_no_impossible_winner(flip: int) -> None:
+    """It can make a wrong one come out, but neither one without a candidate nor an end that comes too early."""
     names = NAMES[:3]
     rounds = [[None, None, Bid(3, 2)]]
-    flipped = {"berta": lambda data: bytes([data[0] ^ 0b101])}  # the win goes from carla to anna
+    flipped = {"berta": lambda data: bytes([data[0] ^ flip])}
     scripts: dict[str, Script[Any]] = {
         name: changing(whole_session(me, names, rounds, 1), "shared-result", data=flipped.get(name, bytes))
         for me, name in enumerate(names)
     }
-    told = "^one of the parties: berta or carla made the comparison come out impossibly$"
-    with pytest.raises(PeerBrokeProtocol, match=told) as caught:
+    with pytest.raises(
+        PeerBrokeProtocol, match=r"^one of the parties: .* made the comparison come out impossibly$"
+    ) as caught:
         run_together(scripts)
     # The others are told that nobody can tell who it was: no name, and so no wrong one.
     assert leave_message(caught.value) == LeaveMessage(Cause.BROKE_PROTOCOL, "")
@@ -272,22 +278,6 @@ def test_every_score_fits_its_sessions_words(n_records: int) -> None:
     assert bid_words(SCORES["gain-ratio"], 30_162, 8).width < 48
 
 
-@pytest.mark.parametrize(
-    "holders",
-    [{"Sex": "loans", "Job": "bank", "Salary": "bank"}, {"Sex": "loans", "Job": "bank", "Salary": "tax"}],
-    ids=["two parties", "three parties"],
-)
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_a_mashup_comes_out_the_same_with_hidden_scores(holders: dict[str, str], adversary: str) -> None:
-    plainly, secretly = (
-        run_mashup(loan_table(), contract_of(REQUIREMENT, holders, adversary=adversary, argmax=way))
-        for way in ("plain", "secure")
-    )
-    assert [step.summary() for step in secretly.steps] == [step.summary() for step in plainly.steps]
-    assert bag(secretly.table) == bag(plainly.table)
-    assert set(secretly.seconds) - set(plainly.seconds) == {"prepare"}
-
-
 @given(records=people, qids=qids, dealt=deals, epsilon=st.sampled_from([0, 0.01, 0.2]))
 @settings(max_examples=examples(8), deadline=None)
 def test_algorithm_2_decides_the_same_with_hidden_scores(
@@ -300,6 +290,7 @@ def test_algorithm_2_decides_the_same_with_hidden_scores(
     )
     assert [step.summary() for step in secretly.steps] == [step.summary() for step in plainly.steps]
     assert bag(secretly.table) == bag(plainly.table)
+    assert set(secretly.seconds) - set(plainly.seconds) == {"prepare"}
 
 
 def mashup_with_a_false_bid(
@@ -352,17 +343,3 @@ def test_a_party_that_holds_back_is_not_noticed_and_breaks_no_requirement(monkey
     release = run_mashup(loan_table(), contract_of(REQUIREMENT, TWO))
     assert [step.party for step in release.steps] == ["bank"] * 7  # without Sex the paper's run ends after seven steps
     assert all(verdict.holds for verdict in release.verdicts)
-
-
-def test_an_end_that_comes_too_early_is_noticed() -> None:
-    """Somebody who takes the win away cannot end the game while another has a candidate."""
-    names = NAMES[:3]
-    flipped = {"berta": lambda data: bytes([data[0] ^ 0b100])}
-    scripts: dict[str, Script[Any]] = {
-        name: changing(
-            whole_session(me, names, [[None, None, Bid(3, 2)]], 1), "shared-result", data=flipped.get(name, bytes)
-        )
-        for me, name in enumerate(names)
-    }
-    with pytest.raises(PeerBrokeProtocol, match="impossibly"):
-        run_together(scripts)

@@ -26,6 +26,7 @@ from masquerade.protocol.sensitive.costs import sorted_count_seconds, sorting_fo
 from masquerade.protocol.sensitive.histogram import Bounds, Counted, joint_histogram
 from masquerade.protocol.sensitive.sorted_histogram import Sorting
 from protocol import test_dka_sensitive as sensitive
+from protocol.party_scripts import session_scripts
 from protocol.tampering import changing, cut_short
 from protocol.test_dka import PARTIES, bag, breaking, people, plainly, real_view, scripts, shape
 from protocol.test_joint_histogram import NAMES, Labels, counted, together
@@ -174,14 +175,11 @@ def test_a_short_message_is_its_senders_fault(kind: str, guilty: str) -> None:
     labels, bounds = np.arange(40, dtype=np.uint64) % 20, Bounds(40, (20, 20), (2, 2))
     sorting = Sorting.of(bounds, 0)
 
-    def whole(me: int) -> Script[Any]:
-        pair = yield from prepare_pair(me, NAMES, b"test")
-        return (yield from sorted_histogram.sorted_histogram(pair, labels, bounds, sorting))
-
-    parts = {name: whole(me) for me, name in enumerate(NAMES)}
-    parts[guilty] = cut_short(parts[guilty], kind)
     with pytest.raises(PeerBrokeProtocol, match=guilty):
-        run_together(parts)
+        together(
+            lambda me: lambda pair: sorted_histogram.sorted_histogram(pair, labels, bounds, sorting),
+            around={guilty: lambda script: cut_short(script, kind)},
+        )
 
 
 # The choice.
@@ -256,7 +254,7 @@ def test_sensitive_values_are_counted_the_same(holder: str) -> None:
     requirement = mq.KAnonymity(sensitive.NAMES, 3) & mq.LDiversity(sensitive.NAMES, l=2, sensitive="disease")
     table = sensitive.patients(30, 8)
     contract = sensitive.contract_of(requirement, holder, "datafly")
-    release = run_together(sensitive.scripts(table, contract))[ASSEMBLER]
+    release = run_together(session_scripts(contract, table))[ASSEMBLER]
     assert sensitive.bag(release.table) == sensitive.plainly(table, requirement, "datafly")
 
 

@@ -131,50 +131,38 @@ def test_what_differs_is_named() -> None:
 
 
 SPLIT = (("all", -1), ("low", 0), ("high", 0))
+
+
+def tree(nodes: tuple[tuple[str, int], ...]) -> WrittenAttribute:
+    return WrittenAttribute("age", "categorical", WrittenTaxonomy(nodes))
+
+
+def cut_at(edges: tuple[str, ...]) -> WrittenAttribute:
+    return WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, edges))
+
+
 NONSENSE: dict[str, tuple[WrittenAttribute, str]] = {
-    "a cycle": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", 1), ("b", 0)))), "no tree"),
-    "its own parent": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", 0),))), "no tree"),
-    "a later parent": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 2), ("c", 0)))),
-        "no tree",
-    ),
-    "a parent beyond": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 2**62)))), "no tree"),
-    "a parent below": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0), ("c", -2)))),
-        "no tree",
-    ),
-    "two roots": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", -1)))), "no tree"),
-    "no node": (WrittenAttribute("age", "categorical", WrittenTaxonomy(())), "empty"),
-    "one name twice": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0), ("b", 0)))),
-        "two nodes alike",
-    ),
-    "not in preorder": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0), ("c", 0), ("d", 1), ("e", 1)))),
-        "preorder",
-    ),
-    "an only child": (WrittenAttribute("age", "categorical", WrittenTaxonomy((("a", -1), ("b", 0)))), "preorder"),
-    "endless": (
-        WrittenAttribute("age", "categorical", WrittenTaxonomy(tuple((str(at), at - 1) for at in range(100_000)))),
-        "more than 100 levels",
-    ),
+    "a cycle": (tree((("a", 1), ("b", 0))), "no tree"),
+    "its own parent": (tree((("a", 0),)), "no tree"),
+    "a later parent": (tree((("a", -1), ("b", 2), ("c", 0))), "no tree"),
+    "a parent beyond": (tree((("a", -1), ("b", 2**62))), "no tree"),
+    "a parent below": (tree((("a", -1), ("b", 0), ("c", -2))), "no tree"),
+    "two roots": (tree((("a", -1), ("b", -1))), "no tree"),
+    "no node": (tree(()), "empty"),
+    "one name twice": (tree((("a", -1), ("b", 0), ("b", 0))), "two nodes alike"),
+    "not in preorder": (tree((("a", -1), ("b", 0), ("c", 0), ("d", 1), ("e", 1))), "preorder"),
+    "an only child": (tree((("a", -1), ("b", 0))), "preorder"),
+    "endless": (tree(tuple((str(at), at - 1) for at in range(100_000))), "more than 100 levels"),
     "endless with two children each": (
-        WrittenAttribute(
-            "age",
-            "categorical",
-            WrittenTaxonomy(tuple((str(at), (at - 1) // 2 * 2 if at else -1) for at in range(100_001))),
-        ),
+        tree(tuple((str(at), (at - 1) // 2 * 2 if at else -1) for at in range(100_001))),
         "more than 100 levels",
     ),
-    "no number": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "nan", "2"))), "no number"),
-    "disorder": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "3", "2"))), "in order"),
-    "equal ends": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "2", "2"))), "in order"),
-    "ends missing": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "2"))), "in order"),
-    "no end": (WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ())), "in order"),
-    "infinity in the middle": (
-        WrittenAttribute("age", "continuous", WrittenTaxonomy(SPLIT, ("0", "inf", "inf"))),
-        "in order",
-    ),
+    "no number": (cut_at(("0", "nan", "2")), "no number"),
+    "disorder": (cut_at(("0", "3", "2")), "in order"),
+    "equal ends": (cut_at(("0", "2", "2")), "in order"),
+    "ends missing": (cut_at(("0", "2")), "in order"),
+    "no end": (cut_at(()), "in order"),
+    "infinity in the middle": (cut_at(("0", "inf", "inf")), "in order"),
     "a bound that is none": (WrittenAttribute("age", "continuous", lower="nan"), "no number"),
     "text": (WrittenAttribute("age", "continuous", upper="0x10"), "no number"),
     "another form": (WrittenAttribute("age", "continuous", upper="2.0"), "no number"),

@@ -80,12 +80,8 @@ def joined_release(
         query_error=query_error,
     )
     release.seconds["verify"] = time.perf_counter() - started
-    return replace(release, columns=_drawn(assembly, released), boundaries=_named(contract))
-
-
-def _named(contract: Contract) -> dict[str, tuple[str, ...]]:
-    """Return the boundaries that the contract names, by attribute."""
-    return {each.name: each.max_generalization for each in contract.attributes if each.max_generalization}
+    named = {each.name: each.max_generalization for each in contract.attributes if each.max_generalization}
+    return replace(release, columns=_drawn(assembly, released), boundaries=named)
 
 
 def _drawn(assembly: Assembly, released: tuple[Generalised, ...]) -> tuple[Generalised, ...]:
@@ -192,7 +188,11 @@ def assemble(
     for party, columns in handed.items():
         own = {column.name for column in contract.qid_columns if column.holder == party}
         check_losses(party, own, columns.losses)
-    ways = _histograms_by(handed)
+    # The back ends that computed joint histograms, transfers first.
+    ways = sorted({way for columns in handed.values() for way in columns.histograms_by}, reverse=True)
+    # Of queries the mean error over the parties' own columns, each column weighing the same.
+    weights = Counter(column.holder for column in contract.qid_columns)
+    told = [handed[party].query_error for party in weights]
     release = joined_release(
         assembly,
         contract.requirement,
@@ -207,7 +207,7 @@ def assemble(
         },
         steps=_steps(handed),
         suppressed=_suppressed(handed),
-        query_error=_query_error(contract, handed),
+        query_error=joined_error(told, list(weights.values()), "each party's own columns"),
     )
     if assembly.judge is not None and contract.class_name is not None:
         started = time.perf_counter()
@@ -226,18 +226,6 @@ def _suppressed(handed: dict[str, Columns]) -> int:
         if number != first[1]:
             raise PeerBrokeProtocol(party, f"reported {number} suppressed records where {first[0]} reported {first[1]}")
     return first[1]
-
-
-def _query_error(contract: Contract, handed: dict[str, Columns]) -> QueryError | None:
-    """Return the mean over the parties' own columns, each column weighing the same."""
-    weights = Counter(column.holder for column in contract.qid_columns)
-    told = [handed[party].query_error for party in weights]
-    return joined_error(told, list(weights.values()), "each party's own columns")
-
-
-def _histograms_by(handed: dict[str, Columns]) -> list[str]:
-    """Return the back ends that computed joint histograms, transfers first."""
-    return sorted({way for columns in handed.values() for way in columns.histograms_by}, reverse=True)
 
 
 def _steps(handed: dict[str, Columns]) -> tuple[Step, ...]:

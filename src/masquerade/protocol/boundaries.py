@@ -43,11 +43,11 @@ from masquerade.progress import OnStage, Stage
 from masquerade.protocol.common_records import CommonRecords
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.anonymizers import Labels, labels_of, most_groups
-from masquerade.protocol.dka.checks import PairTests, SortedTests, prepare_sensitive_tests
+from masquerade.protocol.dka.checks import joint_tests, prepare_sensitive_tests, prepare_tests
 from masquerade.protocol.dka.side import JointTests, open_shares
 from masquerade.protocol.method import Proposal
-from masquerade.protocol.pairs import Pair, exchange_nonces, prepare_pair
-from masquerade.protocol.providers.shared_counts import SharedBits, prepare
+from masquerade.protocol.pairs import Pair
+from masquerade.protocol.providers.shared_counts import SharedBits
 from masquerade.protocol.tds.instruction_code import pack, unpack
 
 # --- testers ------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def reachable_records(
     name: str, contract: Contract, common: CommonRecords, on_stage: OnStage, *, whole_columns: bool
 ) -> Script[Rows]:
     """Return the common records that can be released; raise `RequirementUnreachable` if there are none."""
-    holder = {column.name: column.holder for column in contract.columns}
+    holder = contract.holders
     deciding = testers(contract.parties, holder, contract.parts, contract.bounded)
     others = tuple(each for each in contract.parties if each not in deciding)
     n_records = len(common.own)
@@ -186,9 +186,9 @@ class _Test:
 
     def reachable(self, on_stage: OnStage) -> Script[Rows]:
         """Test all requirements at once, and again where those who leave change the groups or the whole of others."""
-        tested = yield from self._session()
-        most = yield from self._agree_on_bounds()
         me = self.deciding.index(self.name)
+        tested, _ = yield from prepare_tests(me, self.deciding, b"boundaries\0" + self.contract.hash)
+        most = yield from self._agree_on_bounds()
         sides = [
             self._groups(qid, parts, each[me]) for (qid, parts), each in zip(self.by_qid.items(), most, strict=True)
         ]
@@ -250,14 +250,6 @@ class _Test:
             found += found * self.common.own.keeps_missing  # which would be a value of its own
         return found
 
-    def _session(self) -> Script[Pair | SharedBits]:
-        """Set up what all tests compute with: a pair, or shares of all who test."""
-        me, purpose = self.deciding.index(self.name), b"boundaries\0" + self.contract.hash
-        if len(self.deciding) == 2:
-            return (yield from prepare_pair(me, self.deciding, purpose))
-        session = purpose + b"".join((yield from exchange_nonces(me, self.deciding)))
-        return (yield from prepare(me, self.deciding, session))
-
     def _judges(
         self, tested: Pair | SharedBits, most: Sequence[tuple[int, ...]], left: Rows
     ) -> Script[list[JointTests]]:
@@ -268,11 +260,7 @@ class _Test:
         for parts, bounds in zip(self.by_qid.values(), most, strict=True):
             found = yield from prepare_sensitive_tests(me, self.deciding, self.contract, parts, own)
             sensitive = tuple(test.of_rows(left, n_records) for test in found)
-            judges.append(
-                PairTests(tested, sensitive, bounds)
-                if isinstance(tested, Pair)
-                else SortedTests(tested, sensitive, bounds)
-            )
+            judges.append(joint_tests(tested, sensitive, bounds))
         return judges
 
 
@@ -331,7 +319,7 @@ def start_within_boundaries(
 
 
 def _exchanged(name: str, contract: Contract, left: CommonRecords, *, whole_columns: bool) -> Script[BoundaryStart]:
-    holder = {column.name: column.holder for column in contract.columns}
+    holder = contract.holders
     found: dict[str, tuple[Counts, int]] = {}
     own = [each for each in contract.bounded if holder[each] == name]
     for each in own:

@@ -27,7 +27,7 @@ from masquerade.engine import Arrays, Chunk, Counts, Engine, Ints, Kernel, Rows,
 from masquerade.errors import Bug, DataError, NoCommonRecords, ParameterError, PeerBrokeProtocol, Problem
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import GroupRequirement
-from masquerade.progress import OnStage, Stage
+from masquerade.progress import Stage
 from masquerade.protocol.align.align import align, who_differs
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Columns, Received, ReportedStep, compact, own_part, write_columns
@@ -52,9 +52,8 @@ from masquerade.utility import (
 # The class of the common records, which all parties of a mashup share.
 #
 # Either every party holds it: then every two parties test whether theirs are equal, and learn that one bit
-# (protocol/align/align.py). Where two differ, all parties stop, since nobody can be equal to both; nobody
-# is told how many records differ, nor which. Or one party shares it with the others, because the contract
-# says so.
+# (protocol/align/align.py). Where two differ, all parties stop, since nobody can be equal to both; nobody is told how
+# many records differ, nor which. Or one party shares it with the others, because the contract says so.
 
 
 class ClassColumn(Message, tag="class-column", frozen=True):
@@ -75,15 +74,24 @@ def share_class(me: str, contract: Contract, own: Coded | None, n_rows: int) -> 
         return own
     if contract.class_from == me:
         assert own is not None
-        yield Send(tuple(party for party in contract.parties if party != me), _column(own))
+        column = ClassColumn(own.labels, own.codes.astype("<u4").tobytes())
+        yield Send(tuple(party for party in contract.parties if party != me), column)
         return own
-    return _coded((yield Receive(contract.class_from, ClassColumn)), contract.class_from, name, n_rows)
+    message = yield Receive(contract.class_from, ClassColumn)
+    codes = np.frombuffer(message.codes, "<u4") if len(message.codes) == 4 * n_rows else None
+    if codes is None or (codes.size and int(codes.max()) >= len(message.labels)):
+        raise PeerBrokeProtocol(contract.class_from, f"sent classes that do not fit the {n_rows} common records")
+    return Coded(name, codes.astype(np.int32), tuple(message.labels))
 
 
 def insist_on_same_classes(me: str, contract: Contract, own: Coded, n_rows: int) -> Script[None]:
     """Test with every other party whether it has the same classes; DataError where one has others."""
     number, session = contract.parties.index(me), b"same classes\0" + contract.hash
-    different = yield from who_differs(number, contract.parties, _digest(own), session)
+    digest = hashlib.sha256(len(own.labels).to_bytes(4, "little"))
+    for label in own.labels:
+        digest.update(len(label.encode()).to_bytes(4, "little") + label.encode())
+    digest.update(own.codes.astype("<u4").tobytes())
+    different = yield from who_differs(number, contract.parties, digest.digest(), session)
     if different:
         raise DataError(
             f"class {contract.class_name}: {me} has other classes than {', '.join(different)} for some of the {n_rows} "
@@ -91,32 +99,11 @@ def insist_on_same_classes(me: str, contract: Contract, own: Coded, n_rows: int)
         )
 
 
-def _digest(coded: Coded) -> bytes:
-    digest = hashlib.sha256(len(coded.labels).to_bytes(4, "little"))
-    for label in coded.labels:
-        digest.update(len(label.encode()).to_bytes(4, "little") + label.encode())
-    digest.update(coded.codes.astype("<u4").tobytes())
-    return digest.digest()
-
-
-def _column(coded: Coded) -> ClassColumn:
-    return ClassColumn(coded.labels, coded.codes.astype("<u4").tobytes())
-
-
-def _coded(message: ClassColumn, sender: str, name: str, n_rows: int) -> Coded:
-    codes = np.frombuffer(message.codes, "<u4") if len(message.codes) == 4 * n_rows else None
-    if codes is None or (codes.size and int(codes.max()) >= len(message.labels)):
-        raise PeerBrokeProtocol(sender, f"sent classes that do not fit the {n_rows} common records")
-    return Coded(name, codes.astype(np.int32), tuple(message.labels))
-
-
 # --- listed values ------------------------------------------------------------------------------------------
-# Refuse sensitive values that a requirement lists and no record has: a typing error would disable the
-# requirement.
+# Refuse sensitive values that a requirement lists and no record has: a typing error would disable the requirement.
 #
-# The holder of the sensitive attribute looks for them in its whole table, before its first message; a
-# trusted third party looks in the records of all providers. The error names values that were asked for, and
-# no others.
+# The holder of the sensitive attribute looks for them in its whole table, before its first message; a trusted third
+# party looks in the records of all providers. The error names values that were asked for, and no others.
 #
 # A value that the holder's table has, but no common record, is fine: the requirement holds for it as it is,
 # and refusing it would reveal something about people who are not in common. There a mashup goes on where
@@ -290,7 +277,16 @@ def find_common_rows(participant: Participant) -> Script[Rows]:
     contract = participant.contract
     participant.on_stage(Stage("aligning"))
     # Each party hashes its own list and blinds every list; the others' sizes, not known yet, are usually similar.
-    work = AlignProgress(participant.on_stage, len(participant.identifiers) * (len(contract.parties) + 1))
+    expected = max(len(participant.identifiers) * (len(contract.parties) + 1), 1)
+    done, reported = 0, time.monotonic()
+
+    def on_done(points: int) -> None:
+        nonlocal done, reported
+        done, now = done + points, time.monotonic()
+        if now - reported >= 1:  # at most once a second
+            reported = now
+            participant.on_stage(Stage("aligning", percent=min(99, 100 * done // expected)))
+
     me = contract.parties.index(participant.name)
     return (
         yield from align(
@@ -299,7 +295,7 @@ def find_common_rows(participant: Participant) -> Script[Rows]:
             participant.identifiers,
             contract.hash,
             contract.most_records,
-            work.more,
+            on_done,
             contract.aligned_by,
         )
     )
@@ -401,25 +397,6 @@ def hand_in(
         mine = [column.name for column in contract.columns_of(name)]
         wanted(own_part(left, mine, common.classes, heard.error))
     return len(common.everybody)
-
-
-@dataclass
-class AlignProgress:
-    """Reports the progress of the alignment, at most once a second."""
-
-    on_stage: OnStage
-    expected: int
-    done: int = 0
-    reported: float = field(default_factory=time.monotonic)
-
-    def more(self, points: int) -> None:
-        """Add `points` finished points."""
-        self.done += points
-        now = time.monotonic()
-        if now - self.reported >= 1:
-            self.reported = now
-            percent = min(99, 100 * self.done // max(self.expected, 1))
-            self.on_stage(Stage("aligning", percent=percent))
 
 
 def known_sensitive(name: str, contract: Contract, records: Records, classes: Coded | None) -> dict[str, Coded]:

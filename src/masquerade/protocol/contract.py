@@ -23,8 +23,7 @@ from masquerade.privacy import REQUIREMENTS, Conjunction, GroupRequirement, Requ
 from masquerade.protocol.align.alignment_ways import BY_SIZE
 
 # --- attribute terms ----------------------------------------------------------------------------------------
-# What is agreed about an attribute besides its holder: how general its values become at most, and what it
-# weighs.
+# What is agreed about an attribute besides its holder: how general its values become at most, and what it weighs.
 #
 # Written as canonical JSON has it (decimals are texts). A party's own schema may say something else, or
 # mark nodes of a taxonomy: in a session the contract counts.
@@ -222,6 +221,11 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The columns that are generalised, in the joint order."""
         qid = self.requirement.qid_attributes
         return tuple(column for column in self.columns if column.role == "attribute" and column.name in qid)
+
+    @property
+    def holders(self) -> dict[str, str]:
+        """The party that holds each column."""
+        return {column.name: column.holder for column in self.columns}
 
     @property
     def bounded(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from masquerade.data import Schema, Taxonomy
-from masquerade.privacy import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.sensitive.checks import least_size, remote_qid
 
@@ -76,7 +75,7 @@ def disclosed_by_join(
     """
     shuffled_to = (OTHERS, COORDINATOR, RECIPIENTS) if among_parties else (RECIPIENTS,)
     return Disclosure(
-        columns=tuple(_columns(contract, party, contract.parts, schema, peers_see, shuffled_to)),
+        columns=tuple(_columns(contract, party, schema, peers_see, shuffled_to)),
         class_column=_class(contract, party, shuffled_to),
         peers_learn=tuple(_peers_learn(contract, party, learn)),
         figures=_figures(contract, party, show_steps=show_steps),
@@ -91,34 +90,28 @@ def disclosed_by_join(
 
 
 def _columns(
-    contract: Contract,
-    party: str,
-    parts: tuple[GroupRequirement, ...],
-    schema: Schema | None,
-    peers_see: str | None,
-    shuffled_to: tuple[str, ...],
+    contract: Contract, party: str, schema: Schema | None, peers_see: str | None, shuffled_to: tuple[str, ...]
 ) -> Iterator[DisclosedColumn]:
-    generalised = {column.name for column in contract.qid_columns}
+    parts, generalised = contract.parts, {column.name for column in contract.qid_columns}
     for column in contract.columns_of(party):
         over = tuple(str(part) for part in parts if column.name in part.qid)
         about = tuple(str(part) for part in parts if part.sensitive == column.name)
         if column.name in generalised:
+            kind = kind_of_cell(column.name, schema)
+            if kind == "an interval":
+                kind = f"{kind}, which is split at values that somebody has,"
             yield DisclosedColumn(
                 column.name,
                 "generalised",
-                f"{_cell(column.name, schema)} for each common record, "
+                f"{kind} for each common record, "
                 f"no finer than every requirement over it allows{kept_to(contract, column.name)}",
                 over,
                 ({OTHERS: peers_see} if peers_see is not None else {}) | _shown("the released cells", shuffled_to),
             )
         else:
-            yield DisclosedColumn(
-                column.name,
-                "as it is",
-                "the raw cell of each common record, byte for byte",
-                about,
-                _shown("the raw cells", shuffled_to),
-            )
+            shown = _shown("the raw cells", shuffled_to)
+            cell = "the raw cell of each common record, byte for byte"
+            yield DisclosedColumn(column.name, "as it is", cell, about, shown)
 
 
 def kept_to(contract: Contract, name: str) -> str:
@@ -141,25 +134,16 @@ def _shown(cells: str, shuffled_to: tuple[str, ...]) -> dict[str, str]:
     return ordered | dict.fromkeys(shuffled_to, f"{cells}, shuffled")
 
 
-def _cell(name: str, schema: Schema | None) -> str:
-    kind = kind_of_cell(name, schema)
-    return f"{kind}, which is split at values that somebody has," if kind == "an interval" else kind
-
-
 def _class(contract: Contract, party: str, shuffled_to: tuple[str, ...]) -> DisclosedClass | None:
     name = contract.class_name
     if name is None or contract.class_from not in (None, party):
         return None
-    shown = {}
+    told = "whether they have the same classes of the common records, and no more"
     if contract.class_from == party:
-        shown[OTHERS] = "the raw class of each common record"
-    else:
-        shown[OTHERS] = "whether they have the same classes of the common records, and no more"
+        told = "the raw class of each common record"
     leaves = contract.class_holder == party
-    if leaves:
-        for who, what in _shown("the raw cells", shuffled_to).items():
-            shown.setdefault(who, what)
-    return DisclosedClass(name, leaves, shown)
+    cells = _shown("the raw cells", shuffled_to) if leaves else {}
+    return DisclosedClass(name, leaves, {OTHERS: told} | cells | {OTHERS: told})
 
 
 def _peers_learn(contract: Contract, party: str, learn: Iterable[str]) -> Iterator[str]:
@@ -169,26 +153,20 @@ def _peers_learn(contract: Contract, party: str, learn: Iterable[str]) -> Iterat
     yield f"{others}: how many complete records {party} has"
     if len(parties) > 2:
         yield f"{parties[-1]}: how many people each set of parties has in common, not who they are"
-    yield from _boundaries(contract, party, others)
+    if contract.bounded:
+        limits = f"the boundaries of {', '.join(contract.bounded)}"
+        yield f"everybody: which of the common records, and so of their own people, {limits} leave out"
+        held = {column.name for column in contract.columns_of(party)}
+        if own := [name for name in contract.bounded if name in held]:
+            yield f"{others}: which of the others have the same most general allowed value of {', '.join(own)}"
     yield from learn
     yield from _checks(contract, party)
     yield "coordinator: that the session runs, its stage and number of rounds, and how many records are common"
 
 
-def _boundaries(contract: Contract, party: str, others: str) -> Iterator[str]:
-    """Yield what is learnt before the method starts within boundaries."""
-    if not contract.bounded:
-        return
-    limited = ", ".join(contract.bounded)
-    yield (f"everybody: which of the common records, and so of their own people, the boundaries of {limited} leave out")
-    held = {column.name for column in contract.columns_of(party)}
-    if own := [name for name in contract.bounded if name in held]:
-        yield f"{others}: which of the others have the same most general allowed value of {', '.join(own)}"
-
-
 def _checks(contract: Contract, party: str) -> Iterator[str]:
     """Yield what checks of requirements on another party's sensitive attribute reveal."""
-    holder = {column.name: column.holder for column in contract.columns}
+    holder = contract.holders
     for part in contract.parts:
         if part.sensitive is None or not remote_qid(part, holder):
             continue
@@ -205,7 +183,7 @@ def _checks(contract: Contract, party: str) -> Iterator[str]:
 
 def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, str]:
     own = [column.name for column in contract.qid_columns if column.holder == party]
-    told = {
+    return {
         "losses": f"to the coordinator: how much {', '.join(own)} lost, to 0.01 %; of 100 records or more how much of "
         "its information each kept, to 0.1 %"
         if own
@@ -216,10 +194,8 @@ def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, s
         else "none",
         "seconds": "to the coordinator: how long alignment and protocol took here",
         "bytes": "to the coordinator: how many bytes and messages were sent",
-    }
-    steps = (
-        "to the coordinator: each specialization of this party's attributes, with its values and score, as it is made"
+        "steps": "to the coordinator: each specialization of this party's attributes, with its values and score, as it "
+        "is made"
         if show_steps
-        else "not told"
-    )
-    return told | {"steps": steps}
+        else "not told",
+    }

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from masquerade.arrangement import ANSWER
 from masquerade.crypto import FALSE, Bits, Builder, Circuit, words
-from masquerade.data import Schema, Table
+from masquerade.data import Schema
 from masquerade.engine import group_rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol, Problem, RequirementUnreachable
 from masquerade.forms import Rule, choice, number, optional, parameter, whole
@@ -49,8 +49,7 @@ from masquerade.protocol.shared_sort import linked_places, sort_shared
 from masquerade.risk import MEASURES, Measure, cell_codes
 
 # --- ratios -------------------------------------------------------------------------------------------------
-# What comes of a question about joint keys: a ratio for each set of columns, and what it means in one
-# sentence.
+# What comes of a question about joint keys: a ratio for each set of columns, and what it means in one sentence.
 
 
 @dataclass(frozen=True)
@@ -266,9 +265,12 @@ def joint_keys_party(question: JointKeys, participant: Participant) -> Script[in
     if len(common) < question.least_records:  # every party sees it, and in the same words
         text = f"the parties have fewer than {question.least_records:,} records in common; no ratio is opened"
         raise RequirementUnreachable(text, public=True)
-    own = common if question.sample is None else common.take(np.arange(_compared(question, common)))
+    own = common
+    if question.sample is not None:
+        own = common.take(np.arange(min(question.sample, len(common))))
     sets = question.asked(contract)
-    groups = [_groups(own, name, contract, columns) for columns in sets]
+    mine = [each.name for each in contract.columns_of(name)]
+    groups = [group_rows([cell_codes(own, each) for each in mine if each in columns], len(own))[0] for columns in sets]
     scale = RatioScale(len(own), question.measure, question.steps)
     participant.before_showing()
     participant.on_stage(Stage("preparing the transfers"))
@@ -305,20 +307,8 @@ def collect_ratios(question: JointKeys, contract: Contract) -> Script[JointRatio
     )
 
 
-def _compared(question: JointKeys, common: Table) -> int:
-    return len(common) if question.sample is None else min(question.sample, len(common))
-
-
-def _groups(own: Table, name: str, contract: Contract, columns: Sequence[str]) -> Groups:
-    """Number the groups of a party's own columns of a set."""
-    mine = [each.name for each in contract.columns_of(name) if each.name in columns]
-    numbers, _ = group_rows([cell_codes(own, each) for each in mine], len(own))
-    return numbers
-
-
 # --- method -------------------------------------------------------------------------------------------------
-# The question how far columns of several parties together identify their common records, as a contract has
-# it.
+# The question how far columns of several parties together identify their common records, as a contract has it.
 #
 # It makes no release: what comes out is a ratio for each set of columns asked about, and no job for a table
 # names it. All sets are in the contract before anything runs, and there are few of them: every ratio tells

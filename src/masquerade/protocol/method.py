@@ -268,9 +268,8 @@ class SessionMethod(AskedMethod):
 
 def proposal_of(contract: Contract) -> Proposal:
     """Return the proposal that a contract makes."""
-    holder = {column.name: column.holder for column in contract.columns}
     limited = frozenset(each.name for each in contract.attributes if each.is_bounded)
-    return Proposal(contract.parts, contract.m, contract.parties, holder, bounded=limited)
+    return Proposal(contract.parts, contract.m, contract.parties, contract.holders, bounded=limited)
 
 
 def refuse(problems: Iterator[Problem]) -> None:
@@ -280,8 +279,7 @@ def refuse(problems: Iterator[Problem]) -> None:
 
 
 # --- automatic ----------------------------------------------------------------------------------------------
-# A method between parties that nobody named: chosen from what is agreed, before any party computes
-# anything.
+# A method between parties that nobody named: chosen from what is agreed, before any party computes anything.
 #
 # Methods declare in which settings they offer themselves, and how far in front
 # (`SessionMethod.preferences`). The first that takes the requirements is it. Nobody's records are looked
@@ -384,8 +382,7 @@ class Automatic(AskedMethod):
 
 
 # --- vertical method ----------------------------------------------------------------------------------------
-# What all methods between parties with different columns of the same people declare: how they find common
-# records.
+# What all methods between parties with different columns of the same people declare: how they find common records.
 
 
 def way_to_align() -> Any:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
+import msgspec
 import numpy as np
 
 from masquerade.crypto import (
@@ -47,6 +48,16 @@ def blaming(name: str, what: str = "a message") -> Iterator[None]:
         raise PeerBrokeProtocol(name, f"sent {what} that cannot be right: {error}") from None
 
 
+Read = TypeVar("Read")
+
+
+def received(peer: str, kind: type[Message], read: Callable[..., Read], *more: Any) -> Script[Read]:
+    """Receive a message, and return what `read` makes of its fields and `more`; what it refuses is the peer's fault."""
+    message = yield Receive(peer, kind)
+    with blaming(peer):
+        return read(*msgspec.structs.astuple(message), *more)
+
+
 # --- pairwise setup -----------------------------------------------------------------------------------------
 # What every two parties set up before they compute jointly: nonces, and base transfers in one direction.
 #
@@ -70,22 +81,6 @@ class BaseTransfers(Message, tag="base-transfers", frozen=True):
     data: bytes
 
 
-class TransferSide(Protocol):
-    """One side of a pair's transfers."""
-
-    def setup(self) -> bytes:
-        """Return our half of the base transfers."""
-        ...
-
-    def finish_setup(self, message: bytes) -> None:
-        """Process the peer's half."""
-        ...
-
-
-Offering = TypeVar("Offering", bound=TransferSide)
-Choosing = TypeVar("Choosing", bound=TransferSide)
-
-
 def exchange_nonces(me: int, parties: Sequence[str]) -> Script[tuple[bytes, ...]]:
     """Exchange fresh nonces. Return one per party, in the parties' order."""
     own = os.urandom(_NONCE_BYTES)
@@ -103,39 +98,32 @@ def exchange_nonces(me: int, parties: Sequence[str]) -> Script[tuple[bytes, ...]
 
 
 def set_up_pairs(
-    me: int,
-    parties: Sequence[str],
-    purpose: bytes,
-    offer: Callable[[bytes, int], Offering],
-    choose: Callable[[bytes, int], Choosing],
-) -> Script[tuple[dict[int, Offering], dict[int, Choosing]]]:
-    """Set up transfers between every two parties. Return this party's offering and choosing sides, by peer.
+    me: int, parties: Sequence[str], purpose: bytes
+) -> Script[tuple[dict[int, TransferSender], dict[int, TransferReceiver], dict[int, bytes]]]:
+    """Set up transfers between every two parties. Return this party's senders and receivers, by peer.
 
-    `offer` and `choose` make a side from a text that names purpose, session and pair, and from the peer's number.
+    Return also, by peer, the text that names purpose, session and pair.
     """
     peers = {number: name for number, name in enumerate(parties) if number != me}
     nonces = yield from exchange_nonces(me, parties)
-    offering: dict[int, Offering] = {}
-    choosing: dict[int, Choosing] = {}
+    senders: dict[int, TransferSender] = {}
+    receivers: dict[int, TransferReceiver] = {}
+    sessions: dict[int, bytes] = {}
     for number, name in peers.items():
         left, right = sorted((me, number))
-        session = purpose + b"\0" + nonces[left] + nonces[right] + b"%d %d" % (left, right)
-        side: TransferSide
-        if _who_offers(left, right) == me:
-            side = offering[number] = offer(session, number)
+        sessions[number] = session = purpose + b"\0" + nonces[left] + nonces[right] + b"%d %d" % (left, right)
+        # Alternating, so that each party sends to about half of its peers.
+        side: TransferSender | TransferReceiver
+        if (left if (left + right) % 2 else right) == me:
+            side = senders[number] = TransferSender(session)
         else:
-            side = choosing[number] = choose(session, number)
+            side = receivers[number] = TransferReceiver(session)
         yield Send((name,), BaseTransfers(side.setup()))
     for number, name in peers.items():
         half = yield Receive(name, BaseTransfers)
         with blaming(name, "half of the base transfers"):
-            (offering[number] if number in offering else choosing[number]).finish_setup(half.data)
-    return offering, choosing
-
-
-def _who_offers(left: int, right: int) -> int:
-    """Return which of the two offers, alternating so that each party offers to about half of its peers."""
-    return left if (left + right) % 2 else right
+            (senders[number] if number in senders else receivers[number]).finish_setup(half.data)
+    return senders, receivers, sessions
 
 
 # --- pair ---------------------------------------------------------------------------------------------------
@@ -238,8 +226,7 @@ def shared_outputs(pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str,
 
     Each party supplies the bits of its own inputs; together they must supply all of them.
     """
-    found = yield from _outputs(pair, circuit, size, inputs, frozenset())
-    return _joined(circuit, found)
+    return (yield from _outputs(pair, circuit, size, inputs, frozenset()))
 
 
 def read_outputs(
@@ -248,21 +235,18 @@ def read_outputs(
     """Evaluate a circuit so that `readers` read all outputs; a party that is not among them gets nothing."""
     if not readers or not readers <= {0, 1}:
         raise Bug("an output is read by party 0, by party 1 or by both")
-    found = yield from _outputs(pair, circuit, size, inputs, readers)
-    return _joined(circuit, found) if pair.me in readers else {}
-
-
-def _joined(circuit: Circuit, found: Sequence[dict[str, Bits]]) -> dict[str, Bits]:
-    return {name: np.concatenate([each[name] for each in found], axis=1) for name in circuit.outputs}
+    return (yield from _outputs(pair, circuit, size, inputs, readers))
 
 
 def _outputs(
     pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], readers: frozenset[int]
-) -> Script[list[dict[str, Bits]]]:
-    """Return this party's outputs, part by part: shares without readers, values for a reader, else nothing."""
-    parts = list(_parts(circuit, size))
-    run = _garbled if pair.me == 0 else _evaluated
-    return (yield from run(pair, circuit, parts, inputs, readers))
+) -> Script[dict[str, Bits]]:
+    """Return this party's outputs: shares without readers, values for a reader, else nothing."""
+    # Slices of instances that fit in one message each; the same on both sides.
+    bits = sum(circuit.width(name) for name in circuit.inputs)
+    parts = list(slices(size, max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))))
+    found = yield from (_garbled if pair.me == 0 else _evaluated)(pair, circuit, parts, inputs, readers)
+    return {name: np.concatenate([each[name] for each in found], axis=1) for name in circuit.outputs} if found else {}
 
 
 def _garbled(
@@ -276,9 +260,7 @@ def _garbled(
             kept, message = pair.garble(circuit, part.stop - part.start, mine, heard.columns, tagged=1 in readers)
         yield Send((pair.peer,), message)
         if 0 in readers:
-            answer = yield Receive(pair.peer, CircuitOutput)
-            with blaming(pair.peer):
-                found.append(kept.decode(answer.labels, *circuit.outputs))
+            found.append((yield from received(pair.peer, CircuitOutput, kept.decode, *circuit.outputs)))
         elif not readers:
             found.append(kept.shares(*circuit.outputs))
     return found
@@ -327,9 +309,7 @@ def _by_input(circuit: Circuit, names: Sequence[str], size: int, blocks: Labels)
     return found
 
 
-def _parts(circuit: Circuit, size: int) -> Iterator[slice]:
-    """Yield slices of instances that fit in one message each; the same on both sides."""
-    bits = sum(circuit.width(name) for name in circuit.inputs)
-    step = max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))
-    for at in range(0, size, step):
-        yield slice(at, min(at + step, size))
+def slices(total: int, size: int) -> Iterator[slice]:
+    """Cut `total` things into runs of `size`."""
+    for at in range(0, total, size):
+        yield slice(at, min(at + size, total))

@@ -15,7 +15,7 @@ import numpy as np
 from masquerade.crypto import Bits, SharedEvaluation, ZeroShares, opened, share_message
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import blaming
+from masquerade.protocol.pairs import received
 
 
 class MaskedOperands(Message, tag="shared-masked", frozen=True):
@@ -51,17 +51,15 @@ def evaluate(part: SharedEvaluation, me: int, parties: Sequence[str]) -> Script[
     while part.message is not None:
         if len(parties) < FROM_ONE:
             yield Send(tuple(peers), MaskedOperands(part.message))
-            part.hear((yield from _masked(part, peers)))
+            part.hear((yield from _told(MaskedOperands, part.message_bytes, peers)))
         elif me == 0:
-            heard = yield from _masked(part, peers)
+            heard = yield from _told(MaskedOperands, part.message_bytes, peers)
             combined = part.combine(heard)
             yield Send(tuple(peers), Opened(combined))
             part.take(combined)
         else:
             yield Send((parties[0],), MaskedOperands(part.message))
-            opened = yield Receive(parties[0], Opened)
-            with blaming(parties[0]):
-                part.take(opened.data)
+            yield from received(parties[0], Opened, part.take)
 
 
 def evaluate_and_open(
@@ -80,33 +78,24 @@ def evaluate_and_open(
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     if len(parties) < FROM_ONE:
         yield Send(peers, Share(ours))
-        return opened(own, (yield from _equally_long(Share, len(ours), peers)))
+        return opened(own, (yield from _told(Share, [len(ours)] * len(peers), peers)))
     if me == 0:
-        result = opened(own, (yield from _equally_long(Share, len(ours), peers)))
+        result = opened(own, (yield from _told(Share, [len(ours)] * len(peers), peers)))
         yield Send(peers, OpenedOutputs(share_message(result)))
         return result
     yield Send((parties[0],), Share(ours))
-    (combined,) = yield from _equally_long(OpenedOutputs, len(ours), parties[:1])
+    (combined,) = yield from _told(OpenedOutputs, [len(ours)], parties[:1])
     return opened(np.zeros_like(own), [combined])
 
 
-def _equally_long(kind: type[Share | OpenedOutputs], size: int, peers: Sequence[str]) -> Script[list[bytes]]:
-    """Receive as many bytes from each peer."""
+def _told(
+    kind: type[MaskedOperands | Share | OpenedOutputs], sizes: Sequence[int], peers: Sequence[str]
+) -> Script[list[bytes]]:
+    """Receive from each peer as many bytes as the circuit says."""
     heard = []
-    for name in peers:
+    for name, size in zip(peers, sizes, strict=True):
         theirs = yield Receive(name, kind)
         if len(theirs.data) != size:
             raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {size}")
-        heard.append(theirs.data)
-    return heard
-
-
-def _masked(part: SharedEvaluation, peers: Sequence[str]) -> Script[list[bytes]]:
-    """Receive what every peer has masked of this layer."""
-    heard = []
-    for name, expected in zip(peers, part.message_bytes, strict=True):
-        theirs = yield Receive(name, MaskedOperands)
-        if len(theirs.data) != expected:
-            raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {expected}")
         heard.append(theirs.data)
     return heard

@@ -74,11 +74,10 @@ def who_differs(me: int, parties: Sequence[str], secret: bytes, session: bytes) 
 # --- same people --------------------------------------------------------------------------------------------
 # Check an alignment, however it was made: all parties have the same people in the same order.
 #
-# Whoever tells a party which of its records are common could name more of them, or all. So every two
-# parties test whether they hold the same identifiers in the same order (protocol/align/align.py), before
-# anything is computed from the records. A party that claims people whom it cannot name does not pass: no
-# record gets into the session that any other party could not account for, and each row of the joined table
-# is one person's.
+# Whoever tells a party which of its records are common could name more of them, or all. So every two parties test
+# whether they hold the same identifiers in the same order (protocol/align/align.py), before anything is computed from
+# the records. A party that claims people whom it cannot name does not pass: no record gets into the session that any
+# other party could not account for, and each row of the joined table is one person's.
 #
 # Who learns what: that all agree. Cost: a digest of the common identifiers, and four multiplications for
 # each two parties.

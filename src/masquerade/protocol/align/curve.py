@@ -98,7 +98,10 @@ def align_on_curve(
                 raise PeerBrokeProtocol(sender, f"sent back {len(points)} of {len(own)} blinded identifiers")
             finished[owner] = points
             continue
-        points = _blinded(secret, points, sender, on_done)
+        try:
+            points = secret.blind(points, on_done)
+        except NotAPoint as error:
+            raise PeerBrokeProtocol(sender, f"sent {error}") from None
         if me == comparer:
             finished[owner] = points
             continue
@@ -107,7 +110,7 @@ def align_on_curve(
 
     if me == comparer:
         for owner, points in finished.items():
-            if owner != me and has_doubled(points):
+            if owner != me and distinct_values(_texts(points))[0].size < len(points):
                 doubt = ", if no other party had a hand in it" if len(parties) > 2 else ""
                 raise PeerBrokeProtocol(parties[owner], f"has a point on its list twice{doubt}")
         found = common_positions([finished[owner] for owner in range(len(parties))])
@@ -123,11 +126,6 @@ def align_on_curve(
         else:
             yield Send((parties[stops[stop - 1]],), _packed(owner, undone))
     return mine
-
-
-def has_doubled(points: Points) -> bool:
-    """Return whether two points of a list are equal."""
-    return distinct_values(_texts(points))[0].size < len(points)
 
 
 def common_positions(lists: Sequence[Points]) -> list[Rows]:
@@ -155,13 +153,6 @@ def _checked(message: Blinded, sender: str, owner: int, most: int) -> Points:
     if len(points) > most:
         raise PeerBrokeProtocol(sender, f"sent {len(points)} identifiers; at most {most} are agreed")
     return points
-
-
-def _blinded(secret: Blinding, points: Points, sender: str, on_done: OnDone | None) -> Points:
-    try:
-        return secret.blind(points, on_done)
-    except NotAPoint as error:
-        raise PeerBrokeProtocol(sender, f"sent {error}") from None
 
 
 def _packed(owner: int, positions: Rows) -> Positions:

@@ -52,7 +52,6 @@ from masquerade.crypto import (
     encode,
     expand,
     pack,
-    unpack,
     zero_shares,
 )
 from masquerade.engine import Rows
@@ -61,13 +60,11 @@ from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming
 
 # --- oprf exchange ------------------------------------------------------------------------------------------
-# The messages of an oblivious pseudo-random function between one receiver and its senders
-# (crypto/oblivious_prf.py).
+# The messages of an oblivious pseudo-random function between one receiver and its senders (crypto/oblivious_prf.py).
 #
-# A receiver's list is divided into buckets by a keyed hash, so that what is at work at a time fits into
-# memory: for each bucket the masked columns of its store, the sender's check of them, the answer. A sender
-# divides its own list in the same way and evaluates each part with the store of its bucket, unseen by the
-# receiver.
+# A receiver's list is divided into buckets by a keyed hash, so that what is at work at a time fits into memory: for
+# each bucket the masked columns of its store, the sender's check of them, the answer. A sender divides its own list in
+# the same way and evaluates each part with the store of its bucket, unseen by the receiver.
 #
 #     who        learns
 #     receiver   F at its own identifiers
@@ -156,6 +153,10 @@ def evaluate(
     """Return F at this party's items, once the receiver's columns are checked."""
     buckets = Buckets(receiver_size)
     found = np.empty((len(items), 2), np.uint64)
+
+    def evaluate_part(store: HeldStore, part: Rows) -> None:
+        found[part] = store.evaluate(items.digests[part])
+
     # While the columns of a bucket arrive, the one before it is evaluated.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         waiting: deque[Future[None]] = deque()
@@ -169,7 +170,7 @@ def evaluate(
             answer = yield Receive(receiver, ColumnDigests)
             with blaming(receiver, "digests"):
                 store.check(answer.data)
-            waiting.append(pool.submit(_evaluate, store, items, part, found))
+            waiting.append(pool.submit(evaluate_part, store, part))
             if len(waiting) > (os.cpu_count() or 1):
                 waiting.popleft().result()
             if on_done is not None:
@@ -177,10 +178,6 @@ def evaluate(
         for each in waiting:
             each.result()
     return found
-
-
-def _evaluate(store: HeldStore, items: Items, part: Rows, found: Blocks) -> None:
-    found[part] = store.evaluate(items.digests[part])
 
 
 def made_ahead(parts: Sequence[Rows], make: Callable[[Rows], Made]) -> Iterator[tuple[Rows, Made]]:
@@ -208,8 +205,7 @@ def pair_text(text: bytes, one: int, other: int) -> bytes:
 
 
 # --- prf values ---------------------------------------------------------------------------------------------
-# Lists of values of a pseudo-random function, as two parties compare them: long enough not to meet by
-# chance.
+# Lists of values of a pseudo-random function, as two parties compare them: long enough not to meet by chance.
 
 _STATISTICAL = 40  # bits: in one session of 2^40 two different identifiers have one value
 _STEP = 1 << 18  # values that are looked at together
@@ -291,14 +287,12 @@ def matched(own: PrfOutputs, theirs: PrfOutputs) -> tuple[Rows, Rows]:
 
 
 # --- oprf alignment -----------------------------------------------------------------------------------------
-# Align two lists by an oblivious pseudo-random function: symmetric cryptography but for a few hundred
-# transfers.
+# Align two lists by an oblivious pseudo-random function: symmetric cryptography but for a few hundred transfers.
 #
-# The party with the shorter list receives F at its identifiers, the other holds F (oprf.py). The holder
-# sends F of its own list, sorted, with as many bits as make a chance match unlikely (2⁻⁴⁰ for the whole
-# session); the receiver answers which of the values it has, too. Their order by F is the common order: F is
-# keyed with secrets of both, so nobody who later sees records in that order, the assembler for one, can
-# test guesses at identifiers with it.
+# The party with the shorter list receives F at its identifiers, the other holds F (oprf.py). The holder sends F of its
+# own list, sorted, with as many bits as make a chance match unlikely (2⁻⁴⁰ for the whole session); the receiver answers
+# which of the values it has, too. Their order by F is the common order: F is keyed with secrets of both, so nobody who
+# later sees records in that order, the assembler for one, can test guesses at identifiers with it.
 #
 #     who       learns
 #     both      which of its own people the other has; how long both lists are
@@ -308,11 +302,10 @@ def matched(own: PrfOutputs, theirs: PrfOutputs) -> tuple[Rows, Rows]:
 #     bytes     about 75 for each identifier of the shorter list, 10 for each of the longer, and a bit of each answer
 #     work      some 1 µs an identifier and party, and 464 base transfers (0.15 to 0.2 s each)
 #
-# A receiver can put more identifiers into its stores than it announced, but not more than they can hold:
-# 1.3 times as many, and in theory 1.7 times, if ten billion identifiers are possible (docs/crypto.md). A
-# holder can send values that are F of nothing; they match nothing. An answer is one bit for each value that
-# was sent, so nothing outside the list can be claimed; what is claimed falsely the check of the people
-# finds out (align.py).
+# A receiver can put more identifiers into its stores than it announced, but not more than they can hold: 1.3 times as
+# many, and in theory 1.7 times, if ten billion identifiers are possible (docs/crypto.md). A holder can send values that
+# are F of nothing; they match nothing. An answer is one bit for each value that was sent, so nothing outside the list
+# can be claimed; what is claimed falsely the check of the people finds out (align.py).
 
 
 class PrfValues(Message, tag="prf-values", frozen=True):
@@ -381,7 +374,12 @@ def find_by_values(
     yield Send((peer,), message)
     del message
     answer = yield Receive(peer, CommonPlaces)
-    return order[_places(answer, peer, len(order))]
+    if len(answer.bits) != -(-len(order) // 8):
+        raise PeerBrokeProtocol(peer, f"answered {len(order)} values with {len(answer.bits)} bytes of bits")
+    bits = np.unpackbits(np.frombuffer(answer.bits, np.uint8), bitorder="little")
+    if bits[len(order) :].any():
+        raise PeerBrokeProtocol(peer, "answered with places outside the list")
+    return order[np.flatnonzero(bits)]
 
 
 def _sorted_values(message: PrfValues, sender: str, size: int, width: int) -> PrfOutputs:
@@ -391,15 +389,6 @@ def _sorted_values(message: PrfValues, sender: str, size: int, width: int) -> Pr
     if not values.ascend():
         raise PeerBrokeProtocol(sender, "sent values that do not ascend: one is on its list twice")
     return values
-
-
-def _places(message: CommonPlaces, sender: str, size: int) -> Rows:
-    if len(message.bits) != -(-size // 8):
-        raise PeerBrokeProtocol(sender, f"answered {size} values with {len(message.bits)} bytes of bits")
-    bits = np.unpackbits(np.frombuffer(message.bits, np.uint8), bitorder="little")
-    if bits[size:].any():
-        raise PeerBrokeProtocol(sender, "answered with places outside the list")
-    return np.flatnonzero(unpack(np.frombuffer(message.bits, np.uint8), size))
 
 
 # --- oprf star ----------------------------------------------------------------------------------------------

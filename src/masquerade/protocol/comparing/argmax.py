@@ -125,8 +125,8 @@ def _tell_all(me: int, parties: Sequence[str], offer: Offer, speakers: Sequence[
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     bids: dict[int, Bid | None] = {}
     if me in speakers:
-        bids[me] = offer()
-        yield Send(peers, _best_score(bids[me]))
+        own = bids[me] = offer()
+        yield Send(peers, BestScore(b"", -1) if own is None else BestScore(_signed(own.score), own.position))
     for number in speakers:
         if number != me:
             sent = yield Receive(parties[number], BestScore)
@@ -143,10 +143,8 @@ def _best(bids: Mapping[int, Bid | None]) -> Winner | None:
     return Winner(party, made[party])
 
 
-def _best_score(bid: Bid | None) -> BestScore:
-    if bid is None:
-        return BestScore(b"", -1)
-    return BestScore(bid.score.to_bytes(bid.score.bit_length() // 8 + 1, "little", signed=True), bid.position)
+def _signed(score: int) -> bytes:
+    return score.to_bytes(score.bit_length() // 8 + 1, "little", signed=True)
 
 
 def _bid(sent: BestScore, sender: str) -> Bid | None:
@@ -178,22 +176,13 @@ class Garbled(Message, tag="argmax-garbled", frozen=True):
 class GarblingSide:
     """The side that garbles."""
 
-    def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
-        self._width = width
+    def __init__(self, session: bytes, sender: TransferSender, width: int, *, is_left: bool) -> None:
+        self._width, self._sender = width, sender
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
-        self._sender = TransferSender(session)
         # The evaluator's labels are the rows of the transfers themselves, which differ by the sender's secret.
-        self._delta = Delta(self._sender.secret)
+        self._delta = Delta(sender.secret)
         self._garbler = Garbler(derive_key(session, b"comparison"), self._delta)
         self._stock = _Stock(width)
-
-    def setup(self) -> bytes:
-        """Return our message of the base transfers."""
-        return self._sender.setup()
-
-    def finish_setup(self, message: bytes) -> None:
-        """Process the peer's message of the base transfers."""
-        self._sender.finish_setup(message)
 
     def stock_up(self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
         """Make labels for `n_rounds` rounds, and triples, from the evaluator's choices. Return the triples' message."""
@@ -220,23 +209,14 @@ class GarblingSide:
 class EvaluatingSide:
     """The side that evaluates."""
 
-    def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
-        self._width = width
+    def __init__(self, session: bytes, receiver: TransferReceiver, width: int, *, is_left: bool) -> None:
+        self._width, self._receiver = width, receiver
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
         self._evaluator = Evaluator(derive_key(session, b"comparison"))
-        self._receiver = TransferReceiver(session)
         self._stock = _Stock(width)
         self._choices: list[Bits] = []
         self._triples_ordered: ReceivedBatch
         self._held: Labels | None = None
-
-    def setup(self) -> bytes:
-        """Return our message of the base transfers."""
-        return self._receiver.setup()
-
-    def finish_setup(self, message: bytes) -> None:
-        """Process the peer's message of the base transfers."""
-        self._receiver.finish_setup(message)
 
     def order(self, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
         """Draw choices for the labels of `n_rounds` rounds and for triples. Return the message to the garbler."""
@@ -291,8 +271,7 @@ class _Stock:
 
 
 # --- secure argmax ------------------------------------------------------------------------------------------
-# Find who has the best candidate, without showing any score: all learn the winner, or that there is no
-# candidate.
+# Find who has the best candidate, without showing any score: all learn the winner, or that there is no candidate.
 #
 # Two parties: a garbled circuit compares their bids, and both read the winner.
 #
@@ -310,10 +289,9 @@ class _Stock:
 # that wait for each other: 3 for two parties, 3 + ⌈log₂(n − 1)⌉ for more. Ahead: 128 base transfers a pair
 # and session, 4·w bytes a pair and round.
 #
-# What it does not protect against: a party that does not follow the protocol can make a wrong winner come
-# out. Whoever had a better candidate notices when the winner instructs (`mashup` recomputes its score), and
-# everybody whose candidate is passed over when the game is said to be over; but not who did it, when there
-# are more than two.
+# What it does not protect against: a party that does not follow the protocol can make a wrong winner come out. Whoever
+# had a better candidate notices when the winner instructs (`mashup` recomputes its score), and everybody whose
+# candidate is passed over when the game is said to be over; but not who did it, when there are more than two.
 
 ROUNDS_AHEAD = 64
 _READ = "a comparison's message"  # named when a peer is blamed for it
@@ -352,13 +330,14 @@ def prepare(
     """
     if len(parties) < 2 or rounds_ahead < 0:
         raise ParameterError("a secure comparison takes at least 2 parties, and no fewer than 0 rounds ahead")
-    garbling, evaluating = yield from set_up_pairs(
-        me,
-        parties,
-        b"masquerade/argmax/1",
-        lambda session, peer: GarblingSide(session, words.width, is_left=me < peer),
-        lambda session, peer: EvaluatingSide(session, words.width, is_left=me < peer),
-    )
+    senders, receivers, sessions = yield from set_up_pairs(me, parties, b"masquerade/argmax/1")
+    garbling = {
+        peer: GarblingSide(sessions[peer], sender, words.width, is_left=me < peer) for peer, sender in senders.items()
+    }
+    evaluating = {
+        peer: EvaluatingSide(sessions[peer], receiver, words.width, is_left=me < peer)
+        for peer, receiver in receivers.items()
+    }
     argmax = SecureArgMax(me, tuple(parties), words, garbling, evaluating, rounds_ahead)
     if rounds_ahead:
         yield from argmax.stock_up(rounds_ahead)
@@ -404,15 +383,12 @@ class SecureArgMax:
         for bid, won in zip(bids, flags.T, strict=True):
             found = np.flatnonzero(won).tolist()
             if len(found) > 1 or (bid is None and found == [self._me]) or (bid is not None and not found):
-                raise self._impossible()
+                text = "made the comparison come out impossibly"
+                if len(self._peers) > 1:  # nobody can tell which one caused it
+                    raise PeerBrokeProtocol("", f"{' or '.join(self._peers)} {text}")
+                raise PeerBrokeProtocol(self._peers[0], text)
             winners.append(Winner(found[0], None) if found else None)
         return winners
-
-    def _impossible(self) -> PeerBrokeProtocol:
-        """Return the error for an impossible outcome; with several peers, nobody can tell which one caused it."""
-        if len(self._peers) == 1:
-            return PeerBrokeProtocol(self._peers[0], "made the comparison come out impossibly")
-        return PeerBrokeProtocol("", f"{' or '.join(self._peers)} made the comparison come out impossibly")
 
     def stock_up(self, rounds: int) -> Script[None]:
         """Make labels and triples for this many comparisons, when none is left."""

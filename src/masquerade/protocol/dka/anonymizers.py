@@ -57,6 +57,14 @@ def labels_of(columns: Grouped, rows: Rows, k: int, bound: int) -> Labels:
     return renumbered[numbers]
 
 
+def climb_small(columns: BottomUpColumns, rows: Rows, k: int, bound: int) -> None:
+    """Generalise records without a group of k, as long as k of them remain."""
+    while rows.size >= k:
+        rows = rows[labels_of(columns, rows, k, bound) == bound]
+        if rows.size < k or columns.climb(rows) is None:
+            break
+
+
 def all_large(columns: Grouped, rows: Rows, k: int) -> bool:
     """Return whether every group of these records has at least k of them."""
     numbers, n_groups = columns.groups(rows)
@@ -66,7 +74,7 @@ def all_large(columns: Grouped, rows: Rows, k: int) -> bool:
 # --- anonymizers --------------------------------------------------------------------------------------------
 
 
-class LocalAnonymizer(Protocol):
+class LocalAnonymizer(Grouped, Protocol):
     """What the framework asks of a party's own anonymizer."""
 
     def start(self) -> None:
@@ -74,9 +82,6 @@ class LocalAnonymizer(Protocol):
 
     def further(self) -> bool:
         """Go one step, more general bottom-up, more specific top-down. Return False when there is none."""
-
-    def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """Return the group of each of these records, and the number of groups."""
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
         """Return the columns of these records as generalised so far."""
@@ -127,11 +132,7 @@ class ByRecords(_BottomUp):
 
     def start(self) -> None:
         """Generalise records without a group of k; when fewer than k remain, generalise all records."""
-        rest, bound = self._everybody, self._everybody.size
-        while rest.size >= self._k:
-            rest = rest[labels_of(self._generalised, rest, self._k, bound) == bound]
-            if rest.size < self._k or self._generalised.climb(rest) is None:
-                break
+        climb_small(self._generalised, self._everybody, self._k, self._everybody.size)
         self._climb_until_large()
 
 
@@ -173,21 +174,19 @@ class FullDomain:
         return self._per_column[at][self._level[at]]
 
 
-class Descent:
+class Descent(_BottomUp):
     """From the top down: the steps of `ByColumns` in reverse, as far as every group has k."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        refuse_few(n_records, k)
-        self._columns, self._everybody = columns, np.arange(n_records)
-        generalised, self._lowest, steps = BottomUpColumns(columns), -1, 0
+        super().__init__(columns, n_records, k)
+        self._columns, self._lowest, steps = columns, -1, 0
         while True:
-            if self._lowest < 0 and all_large(generalised, self._everybody, k):
+            if self._lowest < 0 and all_large(self._generalised, self._everybody, k):
                 self._lowest = steps
-            if generalised.climb(self._everybody) is None:
+            if self._generalised.climb(self._everybody) is None:
                 break
             steps += 1
         self._steps = self._top = steps
-        self._generalised = generalised
 
     def start(self) -> None:
         """Put every attribute at the top."""
@@ -203,14 +202,6 @@ class Descent:
     def back(self) -> None:
         """Undo the last step."""
         self._go_to(min(self._steps + 1, self._top))
-
-    def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """Return the group of each of these records, and the number of groups."""
-        return self._generalised.groups(rows)
-
-    def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """Return the columns of these records as generalised so far."""
-        return self._generalised.released(rows)
 
     def _go_to(self, steps: int) -> None:
         self._steps, self._generalised = steps, BottomUpColumns(self._columns)
@@ -240,9 +231,8 @@ def refuse_few(n_records: int, k: int) -> None:
 # --- merged groups ------------------------------------------------------------------------------------------
 # Merge groups until each is large enough: each small one joins the group with which they lose least.
 #
-# A group's cell is the lowest node that covers it along a taxonomy, and an interval along numbers. Merging
-# two makes their cells cover both; the loss is the certainty penalty of the union times its records, less
-# that of the two.
+# A group's cell is the lowest node that covers it along a taxonomy, and an interval along numbers. Merging two makes
+# their cells cover both; the loss is the certainty penalty of the union times its records, less that of the two.
 
 
 class MergedGroups:
@@ -254,7 +244,10 @@ class MergedGroups:
         self._sizes = value_counts(groups.labels, n_groups)
         self._into = np.arange(n_groups)  # which group each has become part of
         self._alive: Flags = np.ones(n_groups, bool)
-        self._extents = [_extent(column, *cells) for column, cells in zip(columns, groups.cells, strict=True)]
+        self._extents: list[_Extent] = [
+            (_Nodes if isinstance(column.domain, Taxonomy) else _Interval)(column, *cells)
+            for column, cells in zip(columns, groups.cells, strict=True)
+        ]
 
     @property
     def n_groups(self) -> int:
@@ -348,10 +341,6 @@ class _Nodes(_Extent):
         while (short := np.flatnonzero((self._lo[node] > lo) | (self._hi[node] < hi))).size:
             node[short] = self._parent[node[short]]
         return self._lo[node], self._hi[node]
-
-
-def _extent(column: Column, lo: Counts, hi: Counts) -> _Extent:
-    return (_Nodes if isinstance(column.domain, Taxonomy) else _Interval)(column, lo, hi)
 
 
 # --- mondrian levels ----------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from functools import lru_cache
 import numpy as np
 
 from masquerade.crypto import Bits, Builder, Circuit, all_equal, both, layers, sized, to_bits, words
-from masquerade.data import Coded, Table
+from masquerade.data import Table
 from masquerade.engine import Rows, value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Receive, Script, Send
@@ -38,23 +38,21 @@ from masquerade.privacy import GroupRequirement, SharedRow
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.side import Tested
-from masquerade.protocol.pairs import Pair, read_outputs, shared_outputs
-from masquerade.protocol.providers.shared_counts import SharedBits
+from masquerade.protocol.pairs import Pair, exchange_nonces, prepare_pair, read_outputs, shared_outputs
+from masquerade.protocol.providers.shared_counts import SharedBits, prepare
 from masquerade.protocol.sensitive.back_ends import shared_tests, value_counts_of_groups
 from masquerade.protocol.sensitive.checks import SensitiveValues, labelled_values
-from masquerade.protocol.sensitive.histogram import Bounds, Labels
+from masquerade.protocol.sensitive.histogram import Bounds, Labels, row_bits
 from masquerade.protocol.shared_sort import equal_words, exchanged_words, linked_places, sort_shared
 
 # --- sensitive tests ----------------------------------------------------------------------------------------
-# Requirements on a sensitive attribute in DkA: which party has it, and whether a record's joint group
-# satisfies.
+# Requirements on a sensitive attribute in DkA: which party has it, and whether a record's joint group satisfies.
 #
-# The attribute may be at any party. Between two, its holder splits its groups by value, so that each
-# record's row of counts can be looked up (`protocol/sensitive/back_ends.py`); among more, the parties count
-# by sorting (`checks.py`). The circuit that the requirement declares judges the row together with its
-# total: a group that is too small is refused whatever is in it. The verdicts stay shared, as those on sizes
-# do. A requirement that compares with all records that are left gets their counts from the holder of the
-# values, as an input of its own.
+# The attribute may be at any party. Between two, its holder splits its groups by value, so that each record's row of
+# counts can be looked up (`protocol/sensitive/back_ends.py`); among more, the parties count by sorting (`checks.py`).
+# The circuit that the requirement declares judges the row together with its total: a group that is too small is refused
+# whatever is in it. The verdicts stay shared, as those on sizes do. A requirement that compares with all records that
+# are left gets their counts from the holder of the values, as an input of its own.
 #
 # Who learns what: the other parties, once, how many different sensitive values the common records have (of
 # those that the requirement lists, where it lists some). Cost between two: the histogram's, times the
@@ -83,11 +81,8 @@ class SensitiveTest:
         )
         on_stage(Stage("comparing"))
         row = SharedRow(self.told.labels, self.told.bounded, bounds.records, bounds.width)
-        places = np.arange(bounds.width, dtype=np.uint64)
-        bits = (counts.astype(np.uint64)[:, :, None] >> places) & np.uint64(1)
-        words = np.ascontiguousarray(bits.reshape(bounds.records, -1).T.astype(np.uint8))
         circuit = judging_circuit(self.part, row, side.k)
-        inputs = {f"row {pair.me}": words}
+        inputs = {f"row {pair.me}": row_bits(counts, bounds.width)}
         if self.part.compares_with_whole and self.values is not None:
             inputs["whole"] = np.repeat(self.whole(side), bounds.records, axis=1)
         out = yield from shared_outputs(pair, circuit, bounds.records, inputs)
@@ -117,13 +112,12 @@ def prepare_sensitive_tests(
 
     `parties` are those who test, among them the holders of all sensitive attributes of these requirements.
     """
-    holders = {column.name: column.holder for column in contract.columns}
     peers = tuple(name for name in parties if name != parties[me])
     tests = []
     for part in parts:
         if part.sensitive is None:
             continue
-        holder = parties.index(holders[part.sensitive])
+        holder = parties.index(contract.holders[part.sensitive])
         values: Labels | None = None
         if holder == me:
             values, told = labelled_values(part, own.coded(part.sensitive))
@@ -137,16 +131,6 @@ def prepare_sensitive_tests(
     return tuple(tests)
 
 
-def own_sensitive(name: str, contract: Contract, own: Table) -> dict[str, Coded]:
-    """Return the sensitive attributes that a party holds and some requirement is about."""
-    mine = {column.name for column in contract.columns_of(name)}
-    return {
-        part.sensitive: own.coded(part.sensitive)
-        for part in contract.parts
-        if part.sensitive is not None and part.sensitive in mine
-    }
-
-
 @lru_cache(maxsize=64)
 def judging_circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
     """Return the circuit that judges one row of counts: whether they satisfy, and sum to at least `least`."""
@@ -154,13 +138,27 @@ def judging_circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circu
 
 
 # --- joint tests --------------------------------------------------------------------------------------------
-# The tests of two parties: every record's joint group, by the joint histogram (the paper's SSI_t for all of
-# them).
+# The tests of two parties: every record's joint group, by the joint histogram (the paper's SSI_t for all of them).
 #
-# Where a requirement is on a sensitive attribute, its test takes the place of the one on sizes, which it
-# includes.
+# Where a requirement is on a sensitive attribute, its test takes the place of the one on sizes, which it includes.
 #
 # Rounds of messages: six a test, besides batches. Cost: see `protocol/sensitive/`.
+
+
+def prepare_tests(me: int, parties: Sequence[str], purpose: bytes) -> Script[tuple[Pair | SharedBits, bytes]]:
+    """Set up what the tests compute with, a pair, or shares of all who test; return it with the session's name."""
+    if len(parties) == 2:
+        pair = yield from prepare_pair(me, parties, purpose)
+        return pair, pair.session
+    session = purpose + b"".join((yield from exchange_nonces(me, parties)))
+    return (yield from prepare(me, parties, session)), session
+
+
+def joint_tests(
+    tested: Pair | SharedBits, sensitive: Sequence[SensitiveTest], most: Sequence[int] = ()
+) -> PairTests | SortedTests:
+    """Return this party's side of the tests; `most` are the bounds on groups where they are not as many as k allows."""
+    return PairTests(tested, sensitive, most) if isinstance(tested, Pair) else SortedTests(tested, sensitive, most)
 
 
 class PairTests:
@@ -208,11 +206,9 @@ class PairTests:
 
 
 # --- run counts -----------------------------------------------------------------------------------------
-# How often each value occurs in a record's group, where the records of a group stand side by side under
-# sharing.
+# How often each value occurs in a record's group, where the records of a group stand side by side under sharing.
 #
-# After a sort (`checks.py`) each group is a run of places. Counts come about in two passes of ⌈log₂ n⌉
-# steps:
+# After a sort (`checks.py`) each group is a run of places. Counts come about in two passes of ⌈log₂ n⌉ steps:
 #
 #     forwards    a place adds the counts of the place s before it, if both are in one run; s = 1, 2, 4, …
 #                 Then each place has the counts of its run up to itself, and the last has all
@@ -341,16 +337,17 @@ class SortedTests:
 
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether all parties say yes."""
-        circuit = _all_say(len(self._shared.parties))
-        out = yield from self._shared.evaluate(circuit, np.array([[own]], np.uint8), "all")
+        build = Builder()
+        said = [build.input(f"provider {at}", 1)[0] for at in range(len(self._shared.parties))]
+        build.output("all", [build.all_of(said)])
+        out = yield from self._shared.evaluate(build.build(), np.array([[own]], np.uint8), "all")
         return bool(out[0, 0])
 
     def _values(self, test: SensitiveTest, side: Tested) -> Bits:
         """Return this party's shares of the remaining records' sensitive values; [bits, records]."""
         own = np.zeros((value_bits(test.told.labels), side.left.size), np.uint8)
         if test.values is not None:
-            places = np.arange(len(own), dtype=np.uint64)[:, None]
-            own = ((test.values[side.left] >> places) & np.uint64(1)).astype(np.uint8)
+            own = row_bits(test.values[side.left, None], len(own))
         return self._shared.share(test.holder, own)
 
     def _satisfying(self, rows: Bits, keys: Bits, side: Tested) -> Script[Bits]:
@@ -393,8 +390,7 @@ class SortedTests:
 
 def _label_bits(labels: Labels, never: int, bound: int) -> Bits:
     """Return the labels in as many bits as those of a party with such a bound, and which are not `never`."""
-    places = np.arange(bound.bit_length(), dtype=np.uint64)[:, None]
-    return np.concatenate(((labels >> places) & np.uint64(1), [labels < never])).astype(np.uint8)
+    return np.concatenate((row_bits(labels[:, None], bound.bit_length()), np.array([labels < never], np.uint8)))
 
 
 @lru_cache(maxsize=4)
@@ -418,11 +414,4 @@ def _either() -> Circuit:
 def _conjunction(size: int) -> Circuit:
     build = Builder()
     build.output("all", [build.all_of(build.input("bits", size))])
-    return build.build()
-
-
-@lru_cache(maxsize=4)
-def _all_say(n_parties: int) -> Circuit:
-    build = Builder()
-    build.output("all", [build.all_of([*(build.input(f"provider {at}", 1)[0] for at in range(n_parties))])])
     return build.build()

@@ -22,7 +22,7 @@ that wait for each other: 3.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -30,12 +30,12 @@ import pyarrow.compute as pc
 
 from masquerade.crypto import OkamotoUchiyamaPublic, SecretKey, generate_okamoto_uchiyama
 from masquerade.data import Origin, Table, distinct
-from masquerade.engine import Counts, Rows, first_rows, group_rows
+from masquerade.engine import Rows, first_rows, group_rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import Requirement, insist, verify
 from masquerade.protocol.hand_in import BadStream, read_stream, write_stream
-from masquerade.protocol.pairs import blaming
+from masquerade.protocol.pairs import received, slices
 
 _BATCH = 1 << 14  # ciphertexts in one message: 4 MB
 
@@ -78,18 +78,19 @@ def join_first(
     `order` those of all columns of the release. `key` is made here unless given.
     """
     own = _plain(own)
-    numbers, firsts = _numbered_rows(own)
+    # Number the distinct rows: each record's number, and a record of each number.
+    coded = [(codes, len(values)) for codes, values in map(distinct, own.columns)]
+    numbers, n_distinct = group_rows(coded, own.num_rows)
+    firsts = first_rows(numbers, n_distinct)
     key = generate_okamoto_uchiyama() if key is None else key
     public = key.public
     yield Send((peer,), JoinKey(public.to_bytes()))
-    for part in _batches(own.num_rows):
+    for part in slices(own.num_rows, _BATCH):
         ciphertexts = [key.encrypt(int(number)) for number in numbers[part]]
         yield Send((peer,), EncryptedRows(public.encode(ciphertexts)))
     found: list[int] = []
-    for part in _batches(own.num_rows):
-        answer = yield Receive(peer, EncryptedRows)
-        with blaming(peer):
-            ciphertexts = public.decode(answer.rows, part.stop - part.start)
+    for part in slices(own.num_rows, _BATCH):
+        ciphertexts = yield from received(peer, EncryptedRows, public.decode, part.stop - part.start)
         found += map(key.decrypt, ciphertexts)
     if sorted(found) != sorted(numbers.tolist()):
         raise PeerBrokeProtocol(peer, "returned other rows than it was given to join")
@@ -105,17 +106,13 @@ def join_first(
 def join_second(peer: str, own: pa.Table, order: Sequence[str], requirement: Requirement) -> Script[pa.Table]:
     """Run P2's part. Return the joined table."""
     own = _plain(own)
-    heard = yield Receive(peer, JoinKey)
-    with blaming(peer):
-        public = OkamotoUchiyamaPublic.from_bytes(heard.key)
+    public = yield from received(peer, JoinKey, OkamotoUchiyamaPublic.from_bytes)
     ciphertexts: list[int] = []
-    for part in _batches(own.num_rows):
-        rows = yield Receive(peer, EncryptedRows)
-        with blaming(peer):
-            ciphertexts += public.decode(rows.rows, part.stop - part.start)
+    for part in slices(own.num_rows, _BATCH):
+        ciphertexts += yield from received(peer, EncryptedRows, public.decode, part.stop - part.start)
     shuffled = np.argsort(np.frombuffer(os.urandom(8 * own.num_rows), np.uint64), kind="stable")
     way = shuffled[_sorting(own.take(pa.array(shuffled)))]
-    for part in _batches(own.num_rows):
+    for part in slices(own.num_rows, _BATCH):
         renewed = [public.rerandomise(ciphertexts[at]) for at in way[part]]
         yield Send((peer,), EncryptedRows(public.encode(renewed)))
     mine = own.take(pa.array(way))
@@ -160,13 +157,6 @@ def _plain(table: pa.Table) -> pa.Table:
     return pa.table(columns).combine_chunks()
 
 
-def _numbered_rows(table: pa.Table) -> tuple[Counts, Rows]:
-    """Number the distinct rows. Return each record's number, and a record of each number."""
-    coded = [distinct(column) for column in table.columns]
-    numbers, n_distinct = group_rows([(codes, len(values)) for codes, values in coded], table.num_rows)
-    return numbers, first_rows(numbers, n_distinct)
-
-
 def _in_order(table: pa.Table) -> pa.Table:
     return table.take(pa.array(_sorting(table)))
 
@@ -175,8 +165,3 @@ def _sorting(table: pa.Table) -> Rows:
     """Return the order that sorts the rows by their cells; equal rows stay as they are."""
     keys = [(name, "ascending") for name in table.column_names]
     return np.asarray(pc.sort_indices(table, sort_keys=keys))
-
-
-def _batches(n_records: int) -> Iterator[slice]:
-    for at in range(0, n_records, _BATCH):
-        yield slice(at, min(at + _BATCH, n_records))

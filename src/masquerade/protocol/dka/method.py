@@ -27,13 +27,9 @@ from masquerade.protocol.method import Assembly, Participant, Proposal, Vertical
 class LocalAlgorithm:
     """How a side starts."""
 
-    make: Callable[[Sequence[Column], int, int, bool], Side]
+    side: Callable[[Sequence[Column], int, int, bool], Side]  # of columns, records, k; and whether only sizes matter
     by_steps: bool = True  # whether attributes need taxonomies to climb along
     opens_chi: bool = False  # whether which records pass is opened, and not only whether all do
-
-    def side(self, columns: Sequence[Column], n_records: int, k: int, *, only_sizes: bool = True) -> Side:
-        """Return a side of these columns; `only_sizes`: whether groups of k satisfy, whatever is in them."""
-        return self.make(columns, n_records, k, only_sizes)
 
 
 LOCAL_ALGORITHMS = {

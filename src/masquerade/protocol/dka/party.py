@@ -19,14 +19,13 @@ from masquerade.progress import Stage
 from masquerade.protocol.common_records import find_common_rows, handed_in, refuse_nobody
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
-from masquerade.protocol.dka.checks import PairTests, SortedTests, own_sensitive, prepare_sensitive_tests
+from masquerade.protocol.dka.checks import joint_tests, prepare_sensitive_tests, prepare_tests
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.dka.method import LocalAlgorithm
-from masquerade.protocol.dka.side import JointTests, play
+from masquerade.protocol.dka.side import play
 from masquerade.protocol.hand_in import Columns, Received, write_columns
 from masquerade.protocol.method import ASSEMBLER, Participant
-from masquerade.protocol.pairs import BackEnd, exchange_nonces, prepare_pair
-from masquerade.protocol.providers.shared_counts import prepare
+from masquerade.protocol.pairs import Pair
 from masquerade.utility import Comparison, holders_error, losses_of, shown_to_others
 
 
@@ -54,13 +53,18 @@ def dka_party(
     refuse_nobody(contract, rows)
     own = agreed_table(participant.table, contract.attributes).take(rows)
     # What cannot be reached is refused before anything is shown, as far as this party can tell.
-    sensitive = own_sensitive(name, contract, own)
+    held = {column.name for column in contract.columns_of(name)}
+    sensitive = {
+        part.sensitive: own.coded(part.sensitive)
+        for part in contract.parts
+        if part.sensitive is not None and part.sensitive in held
+    }
     known = [part for part in contract.parts if part.sensitive in sensitive]
     judged = hopeless_at_once(known, algorithm.opens_chi)
     whole = {each: (coded.histogram(), coded.labels) for each, coded in sensitive.items()}
     refuse_violating_whole("the common records", len(own), judged, whole)
     only_sizes = all(part.only_sizes for part in contract.parts)
-    side = algorithm.side(own.columns(mine), len(own), k, only_sizes=only_sizes)
+    side = algorithm.side(own.columns(mine), len(own), k, only_sizes)
     for opened in notebook.rounds:
         side.hear(opened)
     aligned = time.perf_counter()
@@ -68,20 +72,10 @@ def dka_party(
     on_stage(Stage("preparing the transfers"))
     participant.before_showing()
     purpose = b"dka\0" + contract.hash
-    tests: JointTests
-    counted_by: set[BackEnd] = set()
-    if len(contract.parties) == 2:
-        pair = yield from prepare_pair(me, contract.parties, purpose)
-        session, counted_by = pair.session, pair.histograms_by
-        tests = PairTests(
-            pair, (yield from prepare_sensitive_tests(me, contract.parties, contract, contract.parts, own))
-        )
-    else:
-        session = purpose + b"".join((yield from exchange_nonces(me, contract.parties)))
-        shared = yield from prepare(me, contract.parties, session)
-        tests = SortedTests(
-            shared, (yield from prepare_sensitive_tests(me, contract.parties, contract, contract.parts, own))
-        )
+    tested, session = yield from prepare_tests(me, contract.parties, purpose)
+    tests = joint_tests(
+        tested, (yield from prepare_sensitive_tests(me, contract.parties, contract, contract.parts, own))
+    )
     if not resumes:
         notebook.named(session)
     yield from play(tests, side, on_stage=on_stage, on_round=notebook.played)
@@ -110,7 +104,7 @@ def dka_party(
             left_out=tuple(participant.left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
-            histograms_by=tuple(sorted(counted_by)),
+            histograms_by=tuple(sorted(tested.histograms_by)) if isinstance(tested, Pair) else (),
             query_error=holders_error(comparison),
         ),
     )

@@ -33,7 +33,7 @@ def plain_dka(
     """
     if not all(columns):
         raise ParameterError("DkA takes at least one attribute of each party")
-    sides = tuple(LOCAL_ALGORITHMS[local].side(own, n_records, k, only_sizes=not sensitive) for own in columns)
+    sides = tuple(LOCAL_ALGORITHMS[local].side(own, n_records, k, not sensitive) for own in columns)
     play_openly(sides, sensitive, on_round)
     return sides
 

@@ -10,6 +10,7 @@ What was opened is all that a side ever hears, so that hearing the same again le
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
@@ -28,6 +29,7 @@ from masquerade.protocol.dka.anonymizers import (
     Labels,
     LocalAnonymizer,
     TopDownAnonymizer,
+    climb_small,
     labels_of,
     most_groups,
     refuse_few,
@@ -56,55 +58,50 @@ class Tested(Protocol):
         """Return the own groups of the remaining records."""
 
 
-class Side(Tested, Protocol):
+class Side(ABC):
     """One party's columns over the common records, as general as the rounds so far have made them."""
 
-    @property
-    def round(self) -> int:
-        """How many rounds are over; top-down, how many have passed."""
+    opens: Opening  # what is opened next
 
-    @property
-    def over(self) -> bool:
-        """Whether no more rounds are played."""
+    def __init__(self, n_records: int, k: int) -> None:
+        self.k = k
+        self.bound = most_groups(n_records, k)  # of the first round, in every round
+        self.left: Rows = np.arange(n_records)
+        self.round = 0  # how many are over; top-down, how many have passed
+        self.over = False
+        self.stuck = False  # whether this party had no further step
 
-    @property
-    def opens(self) -> Opening:
-        """What is opened next."""
+    @abstractmethod
+    def labels(self) -> Labels:
+        """Return the own groups of the remaining records (step 6 of Algorithm 6)."""
 
-    @property
-    def stuck(self) -> bool:
-        """Whether this party had no further step."""
-
+    @abstractmethod
     def hear(self, opened: Opened) -> None:
         """Take in what was opened: one bit, or where `opens` is "each" one a remaining record."""
 
     @property
     def passed(self) -> Rows:
         """The records that are released, in the common order."""
+        return self.left
 
+    @abstractmethod
     def released(self) -> tuple[Generalised, ...]:
         """Return the columns of the released records."""
 
 
-class _FrameworkSide:
+class _FrameworkSide(Side):
     """Base of both directions: all records are tested in every round, and all are released."""
 
+    opens: Opening = "all"
+
     def __init__(self, own: LocalAnonymizer, n_records: int, k: int) -> None:
-        self.k, self.bound = k, most_groups(n_records, k)
-        self.left: Rows = np.arange(n_records)
-        self.round, self.over, self.stuck = 0, False, False
-        self.opens: Opening = "all"
+        super().__init__(n_records, k)
         self._anonymizer = own
         own.start()
 
     def labels(self) -> Labels:
         """Return the own groups of all records."""
         return labels_of(self._anonymizer, self.left, self.k, self.bound)
-
-    @property
-    def passed(self) -> Rows:
-        """All records."""
-        return self.left
 
     def released(self) -> tuple[Generalised, ...]:
         """Return all records' columns, as general as they are now."""
@@ -149,46 +146,27 @@ def _only(opened: Opened) -> bool:
 
 
 # --- datafly side -------------------------------------------------------------------------------------------
-# One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other
-# parties.
+# One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other parties.
 #
 # The remaining records get more general from round to round; those that passed keep their values. Fewer
 # than k that are left at the end are suppressed, and so is a last group that fails though nobody can
 # generalise it further, as may happen where more than its size matters.
 
 
-class DataflySide:
+class DataflySide(Side):
     """The columns of one party over the common records, as general as the rounds so far have made them."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int, *, only_sizes: bool = True) -> None:
         refuse_few(n_records, k)
-        self.k, self.n_records = k, n_records
-        self.bound = most_groups(n_records, k)  # of the first round, in every round
-        self.round = 0
-        self.generalised = BottomUpColumns(columns)
-        self.left: Rows = np.arange(n_records)
+        super().__init__(n_records, k)
+        self._generalised = BottomUpColumns(columns)
         self._passed = np.zeros(n_records, bool)
-        self.opens: Opening = "each"
-        self.stuck = self._ended = False
-        self._only_sizes = only_sizes
-        self._generalise_locally()
-
-    def _generalise_locally(self) -> None:
-        """Run Datafly on the own columns alone: records in a group of k are not generalised further (step 1)."""
-        rest = self.left
-        while rest.size >= self.k:
-            rest = rest[labels_of(self.generalised, rest, self.k, self.bound) == self.bound]
-            if rest.size < self.k or self.generalised.climb(rest) is None:
-                break
-
-    @property
-    def over(self) -> bool:
-        """Whether too few records are left for another round (step 12), or none that can still pass."""
-        return self._ended or self.left.size < self.k
+        self.opens, self._only_sizes = "each", only_sizes
+        climb_small(self._generalised, self.left, k, self.bound)  # step 1
 
     def labels(self) -> Labels:
-        """Return the own groups of the remaining records (step 6)."""
-        return labels_of(self.generalised, self.left, self.k, self.bound)
+        """Return the own groups of the remaining records."""
+        return labels_of(self._generalised, self.left, self.k, self.bound)
 
     def hear(self, opened: Opened) -> None:
         """Remove the records that pass (step 10), and generalise the others one step (step 11).
@@ -196,15 +174,16 @@ class DataflySide:
         Records that one k cannot be reached for are fewer than k. Where more matters, the parties ask for the end.
         """
         if self.opens == "end":
-            self._ended, self.opens = bool(opened.all()), "each"
+            self.over, self.opens = bool(opened.all()), "each"
             return
         if opened.shape != self.left.shape:
             raise Bug(f"{opened.size} answers for {self.left.size} records")
         self.round += 1
         self._passed[self.left[opened]] = True
         self.left = self.left[~opened]
+        self.over = self.left.size < self.k  # too few for another round (step 12)
         if not self.over:
-            self.stuck = self.generalised.climb(self.left) is None
+            self.stuck = self._generalised.climb(self.left) is None
             self.opens = "each" if self._only_sizes else "end"
 
     @property
@@ -214,7 +193,7 @@ class DataflySide:
 
     def released(self) -> tuple[Generalised, ...]:
         """Return the columns of the released records."""
-        return self.generalised.released(self.passed)
+        return self._generalised.released(self.passed)
 
 
 # --- rounds -------------------------------------------------------------------------------------------------
@@ -225,11 +204,10 @@ class DataflySide:
 #     Algorithm 4   the framework (`side.py`): one bit is opened, whether all records pass; if not, all go one step
 #                   further. Top-down (§7), also whether nobody has a finer step
 #
-# Who learns what: of the other parties' columns nothing but what the release shows, and what is opened.
-# That is χ of every round in Algorithm 6: which identified common people are released in which round.
-# Theorem 10's simulator needs χ: it does not follow from a release without identifiers (docs/leakage.md).
-# In Algorithm 4 it is the number of rounds, which each could tell from the release and its own table
-# (Algorithm 5's simulator does).
+# Who learns what: of the other parties' columns nothing but what the release shows, and what is opened. That is χ of
+# every round in Algorithm 6: which identified common people are released in which round. Theorem 10's simulator needs
+# χ: it does not follow from a release without identifiers (docs/leakage.md). In Algorithm 4 it is the number of rounds,
+# which each could tell from the release and its own table (Algorithm 5's simulator does).
 #
 # Rounds of messages and cost are those of the test (`checks.py`). The label counts are padded to ⌊n/k⌋ of
 # the first round's n in every round.

@@ -242,13 +242,8 @@ def prepare_shared_numbers(me: int, parties: Sequence[str], session: bytes) -> S
     bits = yield from shared_counts.prepare(me, parties, session)
     # In the reverse order of parties, each pair's transfers go the other way.
     last = len(parties) - 1
-    senders, receivers = yield from set_up_pairs(
-        last - me,
-        parties[::-1],
-        b"masquerade/shared-numbers/1\0" + session,
-        lambda named, _: TransferSender(named),
-        lambda named, _: TransferReceiver(named),
-    )
+    named = b"masquerade/shared-numbers/1\0" + session
+    senders, receivers, _ = yield from set_up_pairs(last - me, parties[::-1], named)
     return SharedNumbers(
         bits,
         bits.senders | {last - number: each for number, each in senders.items()},

@@ -40,7 +40,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import GroupRequirement
 from masquerade.protocol.mondrian.own_cuts import BestCuts, PartsOfGroups
-from masquerade.protocol.sensitive.checks import Labels, SensitiveChecks, holders_of, remote_parts
+from masquerade.protocol.sensitive.checks import Labels, SensitiveChecks, remote_parts
 
 
 class CutsSettled(Message, tag="cuts-settled", frozen=True):
@@ -69,7 +69,7 @@ class CutChecks(SensitiveChecks):
     @cached_property
     def askers(self) -> frozenset[int]:
         """The parties that have to ask somebody about their cuts."""
-        holder, parties = holders_of(self.contract), self.contract.parties
+        holder, parties = self.contract.holders, self.contract.parties
         return frozenset(
             parties.index(holder[name])
             for part in remote_parts(self.contract)

@@ -41,18 +41,17 @@ from masquerade.engine import Counts, Ints, first_rows, renumber
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.comparing.argmax import Bid, SecureArgMax
-from masquerade.protocol.mondrian.groups import FinishedGroups
-from masquerade.protocol.mondrian.level_cuts import (
+from masquerade.protocol.mondrian.levels import (
     LevelCuts,
+    cut_together,
     ordered,
     read_cuts,
     read_numbers,
     write_cuts,
     write_numbers,
 )
-from masquerade.protocol.mondrian.levels import cut_together
 from masquerade.protocol.mondrian.linked_groups import BestOfGroups, LinkedGroups
-from masquerade.protocol.mondrian.own_cuts import OwnGroups, PartsOfGroups
+from masquerade.protocol.mondrian.own_cuts import FinishedGroups, OwnGroups, PartsOfGroups
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.party import JointSchema, insist_on_same_groups
 

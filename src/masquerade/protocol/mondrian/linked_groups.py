@@ -21,11 +21,9 @@ from masquerade.anonymize import (
     CountedGroups,
     Judge,
     Shares,
-    Test,
     WeightedRanks,
     cuts_along,
     released_column,
-    start_groups,
 )
 from masquerade.data import Generalised
 from masquerade.engine import (
@@ -100,9 +98,8 @@ class LinkedGroups:
     """Groups of several QIDs, as somebody sees them who holds some of the attributes.
 
     The groups are the same for everybody. `axes` are the dimensions whose cells are known here, by their position among
-    all `names`; bids are made, and cells narrowed, along these alone. `starts` has each QID's groups at the start;
-    without it they are those at the boundaries of `axes`. `cells` has the cell of each row then along each of `axes`;
-    without it those are as general as may be.
+    all `names`; bids are made, and cells narrowed, along these alone. `starts` has each QID's groups at the start.
+    `cells` has the cell of each row then along each of `axes`; without it those are as general as may be.
     """
 
     def __init__(
@@ -113,13 +110,10 @@ class LinkedGroups:
         choice: Choice,
         n_rows: int,
         strict: bool,
-        starts: Mapping[frozenset[str], tuple[Counts, int]] | None = None,
+        starts: Mapping[frozenset[str], tuple[Counts, int]],
         cells: Mapping[int, Counts] | None = None,
     ) -> None:
         self._choice, self._strict, self._n_rows = choice, strict, n_rows
-        own = [axis.column for axis in axes.values()]
-        if starts is None:
-            starts = {qid: start_groups([each for each in own if each.name in qid], n_rows) for qid in judges}
         qids = {qid: _Qid(judge, *starts[qid]) for qid, judge in judges.items()}
         self._of_axis = [[each for qid, each in qids.items() if name in qid] for name in names]
         self._qids = tuple(qids.values())
@@ -130,10 +124,6 @@ class LinkedGroups:
         )
         self._links: list[tuple[Counts, int]] = []
         self._own: dict[int, _LinkedCuts | None] = {}
-        self.cut_along(axes)
-
-    def cut_along(self, axes: Mapping[int, Axis]) -> None:
-        """Cut along these from now on: the same attributes, cut in another way."""
         self._axes = axes
         # Rows whose linked records cannot be cut as they are.
         self._stuck = {at: np.zeros(self._n_rows, bool) for at in axes}
@@ -141,22 +131,21 @@ class LinkedGroups:
     def released(self) -> tuple[Generalised, ...]:
         """Return the released columns of our own dimensions."""
         columns = []
+        everybody = np.arange(self._n_rows)
         for at, axis in self._axes.items():
-            everybody = np.arange(self._n_rows)
-            if isinstance(axis, ContinuousAxis):
+            if isinstance(axis, ContinuousAxis) and not axis.edges.size:
                 lo, hi = self._cells[at]
-                if axis.edges.size:
-                    linked, n_linked = self._linked(at)
-                    batch = _batch(linked, n_linked, everybody)
-                    members = batch.rows[batch.starts]  # all linked records have one cell
-                    lo, hi = axis.between_edges(lo[members], hi[members], axis.look(batch))
-                    columns.append(released_column(axis.column, lo, hi, linked))
-                    continue
                 columns.append(released_column(axis.column, lo, hi, everybody))
+                continue
+            linked, n_linked = self._linked(at)
+            batch = _batch(linked, n_linked, everybody)
+            if isinstance(axis, ContinuousAxis):
+                lo, hi = self._cells[at][:, batch.rows[batch.starts]]  # all linked records have one cell
+                lo, hi = axis.between_edges(lo, hi, axis.look(batch))
             else:
-                linked, n_linked = self._linked(at)
-                view = axis.look(_batch(linked, n_linked, everybody))
-                columns.append(released_column(axis.column, view.lo, view.hi, linked))
+                view = axis.look(batch)
+                lo, hi = view.lo, view.hi
+            columns.append(released_column(axis.column, lo, hi, linked))
         return tuple(columns)
 
     # --- a round ---
@@ -211,7 +200,12 @@ class LinkedGroups:
         labels, total = _labels(batch, n_parts, part_of_row)
         if not (value_counts(labels, total) > 0).all():
             return False
-        return bool(self._satisfied(at, batch.rows, labels, total, Judge.holds).all())
+        for qid in self._of_axis[at]:
+            numbers, found = renumber(labels * qid.n_groups + qid.groups[batch.rows], total * qid.n_groups)
+            histograms = qid.judge.count(partial(_same, numbers), batch.rows, value_counts(numbers, found.size))
+            if not qid.judge.holds(histograms).all():
+                return False
+        return True
 
     def cut(self, at: int, batch: Batch, n_parts: Counts, part_of_row: Ints) -> None:
         """Make settled cuts along a dimension."""
@@ -233,11 +227,10 @@ class LinkedGroups:
         touched = [which_occur(numbers[rows], n_linked)[numbers] for numbers, n_linked in self._links]
         for at, stuck in self._stuck.items():
             stuck &= ~touched[at]
-        found = []
-        for qid in self._qids:
-            along = [touched[at] for at, qids in enumerate(self._of_axis) if qid in qids]
-            found.append(np.logical_or.reduce(along))
-        return found
+        return [
+            np.logical_or.reduce([touched[at] for at, qids in enumerate(self._of_axis) if qid in qids])
+            for qid in self._qids
+        ]
 
     @property
     def groups(self) -> list[tuple[Counts, int]]:
@@ -301,16 +294,6 @@ class LinkedGroups:
         batch = Batch(rows[order], value_counts(numbers[order], found.size)[can_split])
         parts = cuts.part_of_slot[slots[order]]
         return _LinkedCuts(batch, parts, cuts.slots.n_slots, cuts.cut_at, cuts.scores[can_split])
-
-    def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int, test: Test) -> Flags:
-        """Return for each label whether its rows' groups, of all QIDs with the dimension, pass the judge's test."""
-        good = np.ones(n_labels, bool)
-        for qid in self._of_axis[at]:
-            keys = labels * qid.n_groups + qid.groups[rows]
-            numbers, found = renumber(keys, n_labels * qid.n_groups)
-            histograms = qid.judge.count(partial(_same, numbers), rows, value_counts(numbers, found.size))
-            good[found[~test(qid.judge, histograms)] // qid.n_groups] = False
-        return good
 
 
 def groups_alike(

@@ -172,23 +172,21 @@ class JointMondrian(VerticalMethod):
             learn.append(f"{others}: {party}'s cuts, as groups of the common records, and their attributes")
         if any(len({frozenset(part.qid) for part in parts}) > 1 for parts in apart(contract.parts)):
             learn.append(f"{others}: which groups have the same value of an attribute of {party}'s, not which value")
+        chosen = {"choose": self.choose}
+        if self.priority is not None:
+            chosen = {"priority": ", ".join(f"{name} {share:g}" for name, share in self.priority.items())}
         return disclosed_by_join(
             contract,
             party,
             schema,
             learn,
-            {**self._chosen_by(), "strict": "yes" if self.strict else "no", "merge": self.merging(contract)},
+            {**chosen, "strict": "yes" if self.strict else "no", "merge": self.merging(contract)},
             show_steps=show_steps,
             peers_see="which of the common records share a value (by number, without its name)",
         )
 
-    def _chosen_by(self) -> dict[str, str]:
-        if self.priority is None:
-            return {"choose": self.choose}
-        return {"priority": ", ".join(f"{name} {share:g}" for name, share in self.priority.items())}
-
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count the levels on which something was cut."""
-        from masquerade.protocol.mondrian.level_cuts import LevelCuts
+        from masquerade.protocol.mondrian.levels import LevelCuts
 
         return sum(tag == kind_of(LevelCuts) for tag in sent)

@@ -14,8 +14,8 @@ cells, what it sends and receives: the part of each record, in the narrowest typ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -34,12 +34,12 @@ from masquerade.anonymize import (
     JudgeOf,
     TaxonomyAxis,
     WeightedRanks,
+    released_column,
     weighted_ranks,
 )
-from masquerade.data import Records, codes_of
-from masquerade.engine import Counts, Flags, Ints, Kernel, Rows, value_counts
+from masquerade.data import Generalised, Records, codes_of
+from masquerade.engine import Chunks, Counts, Flags, Ints, Kernel, Rows, value_counts
 from masquerade.protocol.mondrian import kernels
-from masquerade.protocol.mondrian.groups import FinishedGroups, GroupStore
 from masquerade.protocol.mondrian.kernels import in_blocks, places
 
 _BYTES_PER_CELL = 64  # while a group is looked at
@@ -155,7 +155,6 @@ class OwnGroups:
         """`start` has each record's group and the groups' cells; without it all are in one."""
         self.axes: Sequence[Axis] = dimensions.axes()
         self.how = kernels.Cutting(tuple(self.axes), dimensions.ranks, judge, choice, strict)
-        self.open: OpenBatch | None = None
         self._judge = judge.made()
         sizes = np.array(table.sizes, np.int64)
         self._firsts = np.cumsum(sizes) - sizes
@@ -169,7 +168,8 @@ class OwnGroups:
         else:
             cells = start[1]
             labels = [start[0][first : first + n] for first, n in zip(self._firsts, table.sizes, strict=True)]
-        cells = cells.reshape(len(self.axes), 2, -1 if self.axes else 1 if start is None else _n(start[0]))
+        n_groups = 1 if start is None else int(start[0].max(initial=-1)) + 1
+        cells = cells.reshape(len(self.axes), 2, -1 if self.axes else n_groups)
         table.chunks.change(
             [
                 partial(kernels.initial_labels, rows=rows, labels=each)
@@ -182,6 +182,11 @@ class OwnGroups:
         self._number([(self._home, [np.arange(cells.shape[2])] * len(table.chunks))], cells)
 
     @property
+    def open(self) -> OpenBatch | None:
+        """The groups that may be cut; None where there are none."""
+        return self._batch if self._batch.n_groups else None
+
+    @property
     def _stores(self) -> Sequence[GroupStore]:
         return (self._home, *self._away)
 
@@ -189,8 +194,7 @@ class OwnGroups:
 
     def best(self) -> BestCuts:
         """Return the allowed cuts of each open group along our own attributes, as far as we can judge."""
-        assert self.open is not None
-        n_axes, n_groups = len(self.axes), self.open.n_groups
+        n_axes, n_groups = len(self.axes), self._batch.n_groups
         scores = np.full((n_axes + 1, n_groups), -np.inf)  # the last row: no cut
         cut_at, n_parts = np.zeros((2, n_axes, n_groups), np.int64)
         offered = None
@@ -223,12 +227,11 @@ class OwnGroups:
 
     def _counted(self, numbers: Counts) -> list[tuple[WeightedRanks, AxisCandidates | None]]:
         """Look at the groups of which no chunk has all records."""
-        assert self.open is not None
         spread, judge = self._home, self._judge
         index = np.full(spread.groups[0].size + 1, -1, np.int32)
         index[np.flatnonzero(spread.groups[0] >= 0)] = np.arange(numbers.size)
         counted = spread.chunks.total(CountRanks.along(self.axes, judge, kernels.LABEL, index))
-        found = weighted_ranks(self.axes, counted, judge, self.open.sizes[numbers])
+        found = weighted_ranks(self.axes, counted, judge, self._batch.sizes[numbers])
         return [(each, each.candidates(at, judge, self.how.strict)) for at, each in enumerate(found)]
 
     def own_parts(self, best: BestCuts, groups: Flags) -> PartsOfGroups:
@@ -263,8 +266,7 @@ class OwnGroups:
 
     def rows_of(self, batch: OpenBatch) -> Rows:
         """Return the places of these groups' records in the common order, group by group."""
-        assert self.open is not None
-        flags = np.zeros(self.open.n_groups, bool)
+        flags = np.zeros(self._batch.n_groups, bool)
         flags[batch.groups] = True
         made: list[tuple[GroupStore, list[Kernel[Ints]]]] = []
         for store in self._stores:
@@ -287,8 +289,7 @@ class OwnGroups:
     ) -> Ints:
         """Put together what chunks give for each record of the flagged groups, group by group."""
         starts = self._starts(groups)
-        assert self.open is not None
-        found: Ints = np.zeros(int(self.open.sizes[groups].sum()), dtype)
+        found: Ints = np.zeros(int(self._batch.sizes[groups].sum()), dtype)
         for store, each in made:
             for at, given in enumerate(store.chunks.each(each)):
                 found[store.records(at, starts)] = given
@@ -296,22 +297,20 @@ class OwnGroups:
 
     def _starts(self, groups: Flags) -> Counts:
         """Return where each flagged group starts in a list of their records; -1 for the others."""
-        assert self.open is not None
-        sizes = np.where(groups, self.open.sizes, 0)
+        sizes = np.where(groups, self._batch.sizes, 0)
         return np.where(groups, np.cumsum(sizes) - sizes, -1)
 
     # --- cutting ---
 
     def satisfied(self, cuts: PartsOfGroups, cut: Batch) -> Flags:
         """Return which of these groups' cuts make no part that is empty, or known to violate a requirement."""
-        assert self.open is not None
         assert isinstance(cut, OpenBatch)
         sizes = _part_sizes(cuts, cut.sizes)
         first = np.cumsum(cuts.n_parts) - cuts.n_parts
         if self._judge.only_sizes or not self._judge.counted:
             good: Flags = np.logical_and.reduceat(self._judge.holds((sizes.reshape(-1, 1),)), first)
             return good
-        of_group = np.zeros(self.open.n_groups, np.int64)
+        of_group = np.zeros(self._batch.n_groups, np.int64)
         of_group[cut.groups] = cuts.n_parts
         starts = self._starts(of_group > 0)
         all_good = np.ones(of_group.size, bool)
@@ -361,9 +360,8 @@ class OwnGroups:
 
     def cut(self, cuts: PartsOfGroups, is_cut: Flags, best: BestCuts, mine: Flags) -> None:
         """Cut the flagged groups, of which `mine` are cut along our own attributes; the others are done."""
-        assert self.open is not None
         self._finish(~is_cut)
-        n_parts = np.zeros(self.open.n_groups, np.int64)
+        n_parts = np.zeros(self._batch.n_groups, np.int64)
         n_parts[is_cut] = cuts.n_parts
         first_part = np.cumsum(n_parts) - n_parts
         cells = self._cells[:, :, np.repeat(np.arange(n_parts.size), n_parts)]
@@ -398,13 +396,11 @@ class OwnGroups:
                 sizes[numbers] += records
             store.groups = labels
             store.final = [np.full(each.size, -1) for each in labels]
-        self.open, self._cells = OpenBatch(np.arange(n_groups), sizes, self), cells
+        self._batch, self._cells = OpenBatch(np.arange(n_groups), sizes, self), cells
         large = sizes >= 2 * self._judge.least
         if not large.all():
             self._finish(~large)
             self._keep(large)
-        elif not n_groups:
-            self.open = None
         self._send_small()
 
     def _finish(self, done: Flags) -> None:
@@ -420,25 +416,24 @@ class OwnGroups:
 
     def _keep(self, groups: Flags) -> None:
         """Let only the flagged groups be open."""
-        assert self.open is not None
         number = np.where(groups, np.cumsum(groups) - 1, -1)
         for store in self._stores:
             store.groups = [store.by_label(at, number) for at in store.places]
-        sizes = self.open.sizes[groups]
-        self.open = OpenBatch(np.arange(sizes.size), sizes, self) if sizes.size else None
+        sizes = self._batch.sizes[groups]
+        self._batch = OpenBatch(np.arange(sizes.size), sizes, self)
         self._cells = self._cells[:, :, groups]
 
     def _send_small(self) -> None:
         """Send the records of groups that fit a chunk to one that has all of them."""
-        if self.open is None or self._home.whole:
+        if self._home.whole:
             return
         home = self._home
         numbers = home.groups[0]
         label = np.flatnonzero(numbers >= 0)
-        label = label[self.open.sizes[numbers[label]] <= self._most_rows]
+        label = label[self._batch.sizes[numbers[label]] <= self._most_rows]
         if not label.size:
             return
-        sizes = self.open.sizes[numbers[label]]
+        sizes = self._batch.sizes[numbers[label]]
         bins = (np.cumsum(sizes) - sizes) // max(self._most_rows, 1)
         bins = np.cumsum(np.diff(bins, prepend=bins[0]) > 0)  # without empty ones
         n_bins = int(bins[-1]) + 1
@@ -470,7 +465,7 @@ class OwnGroups:
                 groups=[numbers[each] for each in of_bin],
                 final=[np.full(each.size, -1) for each in of_bin],
                 before=[np.zeros(each.size, np.int64) for each in of_bin],
-                sizes=[self.open.sizes[numbers[each]] for each in of_bin],
+                sizes=[self._batch.sizes[numbers[each]] for each in of_bin],
             )
         )
         # Who stays keeps its label; of those that are gone nothing is known here any more.
@@ -484,7 +479,6 @@ class OwnGroups:
 
     def done(self) -> FinishedGroups:
         """Return the finished groups, once none is open: each as narrow along taxonomies as its values allow."""
-        assert self.open is None
         home = self._home
         for store in self._stores:
             none = [np.full(each.size, -1) for each in store.final]
@@ -528,10 +522,6 @@ class OwnGroups:
         return first, last
 
 
-def _n(labels: Counts) -> int:
-    return int(labels.max(initial=-1)) + 1
-
-
 def _part_sizes(cuts: PartsOfGroups, sizes: Counts) -> Counts:
     """Count the records of each part, some groups at a time."""
     ends = np.cumsum(sizes)
@@ -543,3 +533,78 @@ def _part_sizes(cuts: PartsOfGroups, sizes: Counts) -> Counts:
         labels = np.repeat(first, sizes[groups]) + cuts.part_of_row[records]
         found.append(value_counts(labels, int(n_parts.sum())))
     return np.concatenate(found)
+
+
+# --- groups -------------------------------------------------------------------------------------------------
+# Where the records of a party's groups are, and which labels of a chunk are which groups; and the finished groups.
+
+
+@dataclass(eq=False)
+class GroupStore:
+    """Chunks with labelled groups. Those of whole groups have labels of their own each, others all the same."""
+
+    chunks: Chunks
+    whole: bool
+    everything: bool = False  # one chunk has all groups, in order
+    groups: list[Counts] = field(default_factory=list)  # of each chunk: each label's open group, or -1
+    final: list[Counts] = field(default_factory=list)  # of each chunk: each label's finished group, or -1
+    before: list[Counts] = field(default_factory=list)  # of each chunk: records of each label's group in chunks before
+    sizes: list[Counts] = field(default_factory=list)  # of each chunk: its records with each label
+
+    @property
+    def places(self) -> range:
+        """The places of its chunks."""
+        return range(len(self.chunks))
+
+    @property
+    def spread(self) -> Counts:
+        """The open groups of which no chunk has all records."""
+        if self.whole:
+            return np.zeros(0, np.int64)
+        return self.groups[0][self.groups[0] >= 0]
+
+    def records(self, at: int, starts: Counts) -> Rows | slice:
+        """Return where a chunk's records go in a list of groups that start at these places; -1: not in the list."""
+        if self.everything:
+            return slice(None)
+        groups = self.groups[at]
+        there = np.append(starts, -1).take(groups)
+        here = (there >= 0) & (self.sizes[at] > 0)
+        return places(there[here] + self.before[at][here], self.sizes[at][here])
+
+    def by_label(self, at: int, of_group: Counts, otherwise: int = -1) -> Counts:
+        """Return for each label of a chunk what its group has."""
+        found: Counts = np.append(of_group, otherwise).take(self.groups[at])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FinishedGroups:
+    """A party's groups once none may be cut: each record's in the chunks, and each group's own cells."""
+
+    chunks: Chunks
+    axes: Sequence[Axis]
+    cells: Cells
+
+    def each_label(self) -> Iterator[Counts]:
+        """Yield each record's group, chunk by chunk."""
+        for at in range(len(self.chunks)):
+            yield self.chunks.only(at, kernels.final_groups)
+
+    @property
+    def labels(self) -> Counts:
+        """Each record's group."""
+        return np.concatenate([*self.each_label()])
+
+    def released(self) -> tuple[Generalised, ...]:
+        """Return the released columns: four bytes a cell here."""
+        everybody = np.arange(self.cells.shape[2])
+        columns = [
+            released_column(axis.column, lo, hi, everybody)
+            for axis, (lo, hi) in zip(self.axes, self.cells, strict=True)
+        ]
+        codes: list[list[Ints]] = [[] for _ in columns]
+        for labels in self.each_label() if columns else ():
+            for column, found in zip(columns, codes, strict=True):
+                found.append(column.codes.take(labels))
+        return tuple(replace(column, codes=np.concatenate(found)) for column, found in zip(columns, codes, strict=True))

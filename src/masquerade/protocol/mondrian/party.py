@@ -21,12 +21,11 @@ from masquerade.protocol.comparing.argmax import prepare
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import Participant
 from masquerade.protocol.mondrian.checks import CutChecks
-from masquerade.protocol.mondrian.groups import FinishedGroups
 from masquerade.protocol.mondrian.levels import SCORE_BITS, cut_together
 from masquerade.protocol.mondrian.linked import Alike, begin_with_union, cut_linked_together
 from masquerade.protocol.mondrian.linked_groups import LinkedGroups, groups_alike
 from masquerade.protocol.mondrian.method import JointMondrian, apart
-from masquerade.protocol.mondrian.own_cuts import OwnGroups
+from masquerade.protocol.mondrian.own_cuts import FinishedGroups, OwnGroups
 from masquerade.protocol.sensitive.checks import prepare_checks
 from masquerade.protocol.tds.party import JointSchema
 
@@ -77,9 +76,7 @@ def schema_of(contract: Contract, parts: Sequence[GroupRequirement]) -> JointSch
     """Return the attributes of these requirements' QIDs, in the joint order."""
     named = {name for part in parts for name in part.qid}
     columns = [column for column in contract.qid_columns if column.name in named]
-    return JointSchema(
-        tuple(column.name for column in columns), tuple(contract.parties.index(column.holder) for column in columns)
-    )
+    return JointSchema.of(contract, columns)
 
 
 def own_groups(

@@ -437,17 +437,15 @@ def _at_least(build: Builder, number: Word, bound: int) -> Literal:
 
 
 # --- fitness circuits ---------------------------------------------------------------------------------------
-# Circuits that find the fittest cut of a group: the privacy fitness score of each part, and then the best
-# cut.
+# Circuits that find the fittest cut of a group: the privacy fitness score of each part, and then the best cut.
 #
 # circuit     input                                                   output             ANDs
 # scored      "provider p": as for `circuits.private`, and its        "fine", "fitness"  those of `private`, n·w to add
 #          count of the part                                                          up, n a value, w·w a weight
 # fittest     "cut c": "fine" and "fitness" of each of its parts      "fittest"          about 3 w a part, w² a cut
 #
-# What `scored` puts out is never opened: its shares go into `fittest`, which opens one bit for each cut,
-# set for the one whose least fit part is fittest. A cut is out of the question if some part is neither
-# empty nor private.
+# What `scored` puts out is never opened: its shares go into `fittest`, which opens one bit for each cut, set for the
+# one whose least fit part is fittest. A cut is out of the question if some part is neither empty nor private.
 
 
 def score_bits(criterion: Criterion, shape: Shape) -> int:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masquerade.data import ProductColumn, columns_of
+from masquerade.data import ProductColumn
 from masquerade.engine import Counts, Flags
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy import ANONYMIZATION_WEIGHT, REQUIREMENTS, GroupRequirement, constraint_of, plural
@@ -141,11 +141,6 @@ class Criterion:
                     f"sets to be tested for each part, where {MOST_SETS} are allowed; use a smaller l, m = 0, or "
                     'third_party = "trusted" with choose = "certainty"'
                 )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that make up the sensitive attributes."""
-        return tuple(dict.fromkeys(each for name in self.attributes for each in columns_of(name)))
 
     @property
     def of_whole(self) -> Criterion:

@@ -13,7 +13,7 @@ from masquerade.errors import Bug
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.providers.axes import CategoryAxis, Ranks
 from masquerade.protocol.providers.domains import Bits, axis_of
-from masquerade.protocol.providers.method import Qid, collaboration_of, provider_column, qid_names
+from masquerade.protocol.providers.method import Collaboration, Qid, provider_column, qid_names
 from masquerade.protocol.providers.tree import Group, Settings, providers_apart
 from masquerade.utility import AttributeLoss
 
@@ -30,7 +30,7 @@ def settings_of(
 
     `sizes` says about how many records each provider has, where groups are cut between providers.
     """
-    terms = collaboration_of(contract)
+    terms = Collaboration.of(contract)
     names = [name for name in qid_names(contract) if any(name in qid.names for qid in qids)]
     axes, ranks = zip(*(axis_of(table, name, signals.get(name)) for name in names), strict=True)
     aware = bool(terms.provider_aware) and len(qids) == 1

@@ -32,11 +32,10 @@ from masquerade.protocol.hand_in import MOST_COLUMNS, ColumnNames, Columns, Hold
 # --- written schema -----------------------------------------------------------------------------------------
 # How the attributes of a quasi-identifier are generalised, in a form that can be sent: kind, tree, bounds.
 #
-# A trusted third party without a schema of its own gets it from the providers, who must all send the same;
-# without a third party they compare digests of the same form. A tree is its nodes in preorder, each with
-# its name and the place of its parent; a number is its text in a release, so that 2 and 2.0 are one. There
-# is one canonical form: a reader refuses every other. Of a taxonomy's source only the last path component
-# is sent, as file paths are private.
+# A trusted third party without a schema of its own gets it from the providers, who must all send the same; without a
+# third party they compare digests of the same form. A tree is its nodes in preorder, each with its name and the place
+# of its parent; a number is its text in a release, so that 2 and 2.0 are one. There is one canonical form: a reader
+# refuses every other. Of a taxonomy's source only the last path component is sent, as file paths are private.
 
 _ROOT = -1  # the place of the root's parent
 _WHOLE, _DECIMAL = re.compile("-?[0-9]+"), re.compile(NUMBER)

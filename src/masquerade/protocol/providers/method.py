@@ -117,8 +117,6 @@ class Collaboration(SessionMethod):
         return Mondrian(target, self.choose, self.strict, bool(self.provider_aware)).fitted(parts)
 
     def _untestable(self, proposal: Proposal) -> Iterator[Problem]:
-        from masquerade.protocol.providers.criterion import Criterion
-
         for at, part in enumerate(proposal.parts):
             try:
                 Criterion.of(
@@ -145,8 +143,26 @@ class Collaboration(SessionMethod):
 
     def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """With a trusted third party everything, to it alone; without, the course of the cuts."""
-
-        return disclosed(self, contract, party, schema)
+        secure = self.third_party == "secure"
+        stays = (
+            "identifiers, in any form",
+            "rows with a missing cell in a used column",
+            "every other column, and its name",
+            "which released record is this party's: recipients are not told",
+        )
+        return Disclosure(
+            columns=tuple(_columns(contract, contract.requirement.parts, schema, secure)),
+            class_column=DisclosedClass(contract.class_name, True, _RAW) if contract.class_name is not None else None,
+            peers_learn=tuple(_peers_learn(contract, party, self, schema)),
+            figures=_figures(contract, secure),
+            stays=(*stays, "QID attributes finer than the release has them") if secure else stays,
+            protocol={
+                "kind": "horizontal",
+                "m": str(contract.m),
+                "third_party": self.third_party,
+                "provider_aware": "yes" if self.provider_aware else "no",
+            },
+        )
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count how often all providers opened their shares."""
@@ -174,26 +190,10 @@ def _flat(proposal: Proposal) -> Iterator[Problem]:
 
 
 # --- disclosure ---------------------------------------------------------------------------------------------
-# What a horizontal contract lets leave this machine, with a trusted third party or without
-# (docs/leakage.md).
+# What a horizontal contract lets leave this machine, with a trusted third party or without (docs/leakage.md).
 
 
-def disclosed(terms: Collaboration, contract: Contract, party: str, schema: Schema | None) -> Disclosure:
-    """Return all that leaves this provider."""
-    secure = terms.third_party == "secure"
-    return Disclosure(
-        columns=tuple(_columns(contract, contract.requirement.parts, schema, secure)),
-        class_column=_class(contract),
-        peers_learn=tuple(_peers_learn(contract, party, terms, schema)),
-        figures=_figures(contract, secure),
-        stays=_stays(secure),
-        protocol={
-            "kind": "horizontal",
-            "m": str(contract.m),
-            "third_party": terms.third_party,
-            "provider_aware": "yes" if terms.provider_aware else "no",
-        },
-    )
+_RAW = {COORDINATOR: "the raw cells, as this party's", RECIPIENTS: "the raw cells, shuffled with those of all parties"}
 
 
 def _columns(
@@ -218,26 +218,7 @@ def _columns(
                 },
             )
         else:
-            yield DisclosedColumn(
-                column.name,
-                "as it is",
-                "the raw cell of each record, byte for byte",
-                about,
-                {
-                    COORDINATOR: "the raw cells, as this party's",
-                    RECIPIENTS: "the raw cells, shuffled with those of all parties",
-                },
-            )
-
-
-def _class(contract: Contract) -> DisclosedClass | None:
-    if contract.class_name is None:
-        return None
-    shown = {
-        COORDINATOR: "the raw cells, as this party's",
-        RECIPIENTS: "the raw cells, shuffled with those of all parties",
-    }
-    return DisclosedClass(contract.class_name, True, shown)
+            yield DisclosedColumn(column.name, "as it is", "the raw cell of each record, byte for byte", about, _RAW)
 
 
 def _peers_learn(contract: Contract, party: str, terms: Collaboration, schema: Schema | None) -> Iterator[str]:
@@ -301,16 +282,6 @@ def _figures(contract: Contract, secure: bool) -> dict[str, str]:
     }
 
 
-def _stays(secure: bool) -> tuple[str, ...]:
-    always = (
-        "identifiers, in any form",
-        "rows with a missing cell in a used column",
-        "every other column, and its name",
-        "which released record is this party's: recipients are not told",
-    )
-    return (*always, "QID attributes finer than the release has them") if secure else always
-
-
 # --- terms --------------------------------------------------------------------------------------------------
 # A collaboration's terms, read from its contract: criterion, requirement, columns.
 
@@ -318,7 +289,7 @@ def _stays(secure: bool) -> tuple[str, ...]:
 def refuse_impossible(contract: Contract) -> None:
     """Raise for terms that no records can meet, before any record leaves its provider."""
     provider = provider_column(contract)
-    if provider in column_names(contract):
+    if provider in contract.release_order:
         raise ParameterError(
             f'collaborate: the column of the providers is named "{provider}", and so is a column of the '
             "records; it needs another name"
@@ -331,15 +302,10 @@ def refuse_impossible(contract: Contract) -> None:
             raise ParameterError(
                 f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"
             )
-    if collaboration_of(contract).at_public_places:
+    if Collaboration.of(contract).at_public_places:
         qids_of(contract)
     else:
         algorithm_of(contract)
-
-
-def collaboration_of(contract: Contract) -> Collaboration:
-    """Return the method that the providers agreed on."""
-    return Collaboration.of(contract)
 
 
 def provider_column(contract: Contract) -> str:
@@ -358,7 +324,7 @@ class Qid(NamedTuple):
 
 def qids_of(contract: Contract) -> list[list[Qid]]:
     """Return the QIDs with their criteria; those that are linked by common attributes together."""
-    terms = collaboration_of(contract)
+    terms = Collaboration.of(contract)
     insist(terms.unknown_choice(contract.requirement.parts))
     found = []
     for parts in linked(without_redundant(contract.requirement.parts, covers_against_insiders)):
@@ -388,11 +354,6 @@ def criteria_of(contract: Contract) -> list[Criterion]:
     return [qid.criterion for qids in qids_of(contract) for qid in qids]
 
 
-def stand_alone(criteria: Sequence[Criterion]) -> bool:
-    """Return whether the verdict on a group depends on its own records alone, even where others are left out."""
-    return len(criteria) == 1 and not criteria[0].compares_with_whole
-
-
 def sensitive_names(criteria: Iterable[Criterion]) -> tuple[str, ...]:
     """Return the sensitive attributes that some criterion is about, each once."""
     return tuple(dict.fromkeys(name for criterion in criteria for name in criterion.attributes))
@@ -401,7 +362,7 @@ def sensitive_names(criteria: Iterable[Criterion]) -> tuple[str, ...]:
 def algorithm_of(contract: Contract) -> TableMethod:
     """Return the algorithm that a trusted third party runs on all records; raise if it refuses the terms."""
     parts = without_redundant(requirement_of(contract).parts)
-    made = collaboration_of(contract).on_one_table(contract.class_name, parts)
+    made = Collaboration.of(contract).on_one_table(contract.class_name, parts)
     insist(made.refusals(parts, Schema(())))
     return made
 
@@ -414,14 +375,6 @@ def requirement_of(contract: Contract) -> MPrivacy:
 def qid_names(contract: Contract) -> tuple[str, ...]:
     """Return the attributes that are generalised, in the order of the schema."""
     return tuple(column.name for column in contract.qid_columns)
-
-
-def column_names(contract: Contract) -> tuple[str, ...]:
-    """Return the columns that every provider hands in: attributes, class, sensitive."""
-    names = [column.name for column in contract.columns if column.role == "attribute"]
-    names += [contract.class_name] if contract.class_name is not None else []
-    names += [column.name for column in contract.columns if column.role == "sensitive"]
-    return tuple(dict.fromkeys(names))
 
 
 def refuse_private_leaves(contract: Contract, schema: Schema) -> None:

@@ -23,7 +23,7 @@ from masquerade.engine import Counts, Flags, Rows, rows_by_rank
 from masquerade.errors import DataError, ParameterError, PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net import Receive, Script, Send
 from masquerade.privacy import Requirement
-from masquerade.progress import OnStage, Stage
+from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Received, write_columns
 from masquerade.protocol.method import ASSEMBLER, Participant
@@ -40,7 +40,6 @@ from masquerade.protocol.providers.domains import (
     sensitive_codes,
     values_of,
 )
-from masquerade.protocol.providers.joined_records import refuse_unusable
 from masquerade.protocol.providers.messages import (
     Axes,
     ProviderRecords,
@@ -53,15 +52,13 @@ from masquerade.protocol.providers.messages import (
     write_schema,
 )
 from masquerade.protocol.providers.method import (
-    collaboration_of,
-    column_names,
+    Collaboration,
     criteria_of,
     qid_names,
     qids_of,
     refuse_impossible,
     refuse_private_leaves,
     sensitive_names,
-    stand_alone,
 )
 from masquerade.protocol.providers.shared_counts import SecretJudge, SharedBits, prepare
 from masquerade.protocol.providers.third_party_counts import CountingJudge, SensitiveCodes
@@ -194,6 +191,52 @@ class _Qid:
         return [order[first:last] for first, last in ends.T.tolist()]
 
 
+def cut_from_start(
+    contract: Contract, sides: Sequence[Side], own: Sequence[Sequence[PartJudge]], me: int | None, on_stage: OnStage
+) -> Script[tuple[Rows, list[HolderGroups]]]:
+    """Cut each set of linked QIDs from the groups that it starts in. Return the rows that are released, and the groups.
+
+    `own` and `me` are those of `partition`.
+    """
+    tried, before = 0, 0  # so far, and with the sets before this one
+
+    def on_round(attempted: int, groups: int) -> None:
+        nonlocal tried
+        tried = before + attempted
+        on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
+
+    def on_own_round(attempted: int, groups: int) -> None:
+        if me is None:
+            on_round(attempted, groups)
+        else:
+            on_stage(CUTTING_OWN)
+
+    on_part = silent if me is None else on_stage  # a third party, which waits for nobody, tells its rounds alone
+    if contract.bounded:
+        on_part(Stage("testing the boundaries"))
+    criteria = criteria_of(contract)
+    # The verdict on a group depends on its own records alone, even where others are left out.
+    alone = len(criteria) == 1 and not criteria[0].compares_with_whole
+    start = yield from start_within_boundaries(sides, contract.requirement, alone=alone)
+    left = np.arange(sides[0][0].ranks[0].size) if start is None else start.rows
+    on_part(Stage("cutting"))
+    finished = []
+    for number, ((settings, judges), by_own) in enumerate(zip(sides, own, strict=True)):
+        here = settings.of_rows(left)
+        groups = yield from partition(
+            here,
+            [judge.of_rows(left) for judge in judges],
+            [judge.of_rows(left) for judge in by_own],
+            me,
+            on_round,
+            on_own_round,
+            None if start is None else start.groups[number],
+        )
+        finished.append(HolderGroups(here, groups))
+        before = tried
+    return left, finished
+
+
 # --- provider -----------------------------------------------------------------------------------------------
 
 MOST_SIZE_BITS = 40
@@ -213,9 +256,13 @@ def provider(participant: Participant) -> Script[int]:
     if not len(table):
         raise DataError.about(table.origin.name, "no complete row is left")
     handed: ProviderRecords | RowsMessage
-    if collaboration_of(contract).third_party == "trusted":
+    if Collaboration.of(contract).third_party == "trusted":
         on_stage(Stage("preparing the records"))
-        handed, released = _records(contract, table, tuple(left_out)), len(table)
+        schema = write_schema(table.schema, qid_names(contract))
+        refuse_unusable(contract, table)  # that the third party can use them
+        names = contract.release_order
+        cells = plain_columns({each: table.standard_cells(each) for each in names}, names)
+        handed, released = ProviderRecords(write_columns(cells), tuple(left_out), schema), len(table)
     else:
         refuse_private_leaves(contract, table.schema)
         refuse_unusable(contract, table)
@@ -230,19 +277,10 @@ def provider(participant: Participant) -> Script[int]:
     return released
 
 
-def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> ProviderRecords:
-    """Return this provider's records unchanged, after checking that the third party can use them."""
-    names = column_names(contract)
-    schema = write_schema(table.schema, qid_names(contract))
-    refuse_unusable(contract, table)
-    cells = plain_columns({each: table.standard_cells(each) for each in names}, names)
-    return ProviderRecords(write_columns(cells), left_out, schema)
-
-
 def _without_third_party(
     name: str, contract: Contract, table: Table, left_out: tuple[str, ...], on_stage: OnStage
 ) -> Script[RowsMessage]:
-    linked_qids, criteria = qids_of(contract), criteria_of(contract)
+    criteria = criteria_of(contract)
     me = contract.parties.index(name)
     started = time.perf_counter()
     on_stage(Stage("preparing the circuits"))
@@ -250,53 +288,27 @@ def _without_third_party(
     shared = yield from prepare(me, contract.parties, contract.hash)
     sensitive = yield from _agree_on_values(criteria, table)
     sizes: list[int] = []
-    terms = collaboration_of(contract)
+    terms = Collaboration.of(contract)
     if terms.provider_aware or terms.choose == "fitness" or any(each.on_counts for each in criteria):
         sizes = yield from _agree_on_sizes(shared, len(table))
     signals = yield from _agree_on_ranges(shared, contract, table)
     prepared = time.perf_counter()
     places = np.full(len(table), me, np.int64)
-    tried, on_way = 0, 0
-
-    def on_round(attempted: int, groups: int) -> None:
-        nonlocal on_way
-        on_way = attempted
-        on_stage(Stage("cutting", tried=tried + attempted, detail=f"{groups} groups at work"))
-
-    sides, own = [], []
-    for qids in linked_qids:
-        codes = [[sensitive[each] for each in qid.criterion.attributes] for qid in qids]
-        settings = settings_of(contract, table, qids, signals, places, sizes)
-        sides.append(
-            (
-                settings,
-                [SecretJudge(qid.criterion, shared, each, sum(sizes)) for qid, each in zip(qids, codes, strict=True)],
-            )
-        )
-        own.append([CountingJudge(qid.criterion, places, each) for qid, each in zip(qids, codes, strict=True)])
-    if contract.bounded:
-        on_stage(Stage("testing the boundaries"))
-    start = yield from start_within_boundaries(sides, contract.requirement, alone=stand_alone(criteria))
-    left = np.arange(len(table)) if start is None else start.rows
-    on_stage(Stage("cutting"))
-    finished: list[HolderGroups] = []
-    for number, ((settings, secret), by_own) in enumerate(zip(sides, own, strict=True)):
-        here = settings.of_rows(left)
-        groups = yield from partition(
-            here,
-            [judge.of_rows(left) for judge in secret],
-            [judge.of_rows(left) for judge in by_own],
-            me,
-            on_round,
-            lambda *_: on_stage(CUTTING_OWN),
-            None if start is None else start.groups[number],
-        )
-        finished.append(HolderGroups(here, groups))
-        tried += on_way
+    sides: list[Side] = []
+    own = []
+    for qids in qids_of(contract):
+        known = [(qid.criterion, [sensitive[each] for each in qid.criterion.attributes]) for qid in qids]
+        secret = [SecretJudge(criterion, shared, codes, sum(sizes)) for criterion, codes in known]
+        sides.append((settings_of(contract, table, qids, signals, places, sizes), secret))
+        own.append([CountingJudge(criterion, places, codes) for criterion, codes in known])
+    left, finished = yield from cut_from_start(contract, sides, own, me, on_stage)
     suppressed = len(table) - int(left.size)
     if suppressed:
         table = table.take(left)
-    cells = labelled(contract, table, finished)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {each: table.cells(each) for each in contract.release_order}
+    for cut in finished:
+        columns |= cut.labels()
+    cells = plain_columns(columns, contract.release_order)
     ended = time.perf_counter()
     return RowsMessage(
         write_columns(shuffled(cells)),
@@ -308,12 +320,13 @@ def _without_third_party(
     )
 
 
-def labelled(contract: Contract, table: Table, finished: Sequence[HolderGroups]) -> pa.Table:
-    """Return this provider's rows of the release, in its own order."""
-    columns: dict[str, pa.Array | pa.ChunkedArray] = {each: table.cells(each) for each in column_names(contract)}
-    for cut in finished:
-        columns |= cut.labels()
-    return plain_columns(columns, column_names(contract))
+def refuse_unusable(contract: Contract, table: Table) -> None:
+    """Raise DataError for records that cannot be generalised as their schema says."""
+    names = qid_names(contract)
+    table.columns(names)
+    if Collaboration.of(contract).at_public_places:
+        for name, each in ranges_of(table, names).items():
+            each.signals(table.column(name))
 
 
 def _agree_on_ranges(shared: SharedBits, contract: Contract, table: Table) -> Script[dict[str, Bits]]:

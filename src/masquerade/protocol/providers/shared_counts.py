@@ -1,8 +1,8 @@
 """Circuits that all providers of a session evaluate together on shares.
 
-A provider's input stays with it, and each wire is shared among those whose inputs it depends on (crypto/gmw.py,
-crypto/gmw.py), with triples made ahead by oblivious transfer between every two. Private against any n − 1 semi-honest
-providers: they learn the opened results, and what these imply together with their own inputs.
+A provider's input stays with it, and each wire is shared among those whose inputs it depends on (crypto/gmw.py), with
+triples made ahead by oblivious transfer between every two. Private against any n − 1 semi-honest providers: they learn
+the opened results, and what these imply together with their own inputs.
 
 Cost: 128 base transfers per pair and session. An AND takes 16 bytes ahead for each provider that holds the left operand
 and each other one that holds the right one, n(n − 1) at most, and at most n/2 bytes when it is evaluated; an evaluation
@@ -39,7 +39,7 @@ from masquerade.engine import Counts, Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import blaming, set_up_pairs
-from masquerade.protocol.providers import circuits, circuits as fitness_circuits
+from masquerade.protocol.providers import circuits
 from masquerade.protocol.providers.criterion import Criterion
 from masquerade.protocol.providers.third_party_counts import SensitiveCodes
 from masquerade.protocol.providers.tree import Answers
@@ -69,13 +69,7 @@ class TripleDelivery(Message, tag="shared-delivery", frozen=True):
 
 def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBits]:
     """Set up the session; `session` is its name, the same for all providers."""
-    senders, receivers = yield from set_up_pairs(
-        me,
-        parties,
-        b"masquerade/shared-bits/1\0" + session,
-        lambda named, _: TransferSender(named),
-        lambda named, _: TransferReceiver(named),
-    )
+    senders, receivers, _ = yield from set_up_pairs(me, parties, b"masquerade/shared-bits/1\0" + session)
     peers = {number: name for number, name in enumerate(parties) if number != me}
     sent = {number: os.urandom(BLOCK_BYTES) for number in peers}
     for number, name in peers.items():
@@ -112,8 +106,7 @@ class SharedBits:
 
         `of` keeps the triples apart from those of the same circuit for something else.
         """
-        stock = self._stock(circuit, by_provider=True, of=of)
-        part = yield from self._part(stock, self._own_inputs(circuit, own))
+        part = yield from self._own_part(circuit, own, of)
         return (yield from self._open(part, *outputs))
 
     def share(self, owner: int, own: Bits) -> Bits:
@@ -122,8 +115,7 @@ class SharedBits:
 
     def evaluate_own(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
         """Return this party's shares of the outputs of a circuit as in `evaluate`; nothing is opened."""
-        stock = self._stock(circuit, by_provider=True)
-        part = yield from self._part(stock, self._own_inputs(circuit, own))
+        part = yield from self._own_part(circuit, own)
         yield from evaluate(part, self.me, self.parties)
         return part.shares(*outputs)
 
@@ -146,10 +138,11 @@ class SharedBits:
     def _open(self, part: SharedEvaluation, *outputs: str) -> Script[Bits]:
         return (yield from evaluate_and_open(part, self.me, self.parties, *outputs, zeros=self._zeros))
 
-    def _own_inputs(self, circuit: Circuit, own: Bits) -> dict[str, Bits]:
-        """Return this party's shares of what the providers know: its own input, and zeros."""
+    def _own_part(self, circuit: Circuit, own: Bits, of: str = "") -> Script[SharedEvaluation]:
+        """Return this party's part from its shares of what the providers know: its own input, and zeros."""
         mine = f"provider {self.me}"
-        return {name: own if name == mine else np.zeros_like(own) for name in circuit.inputs}
+        shares = {name: own if name == mine else np.zeros_like(own) for name in circuit.inputs}
+        return (yield from self._part(self._stock(circuit, by_provider=True, of=of), shares))
 
     def _stock(self, circuit: Circuit, *, by_provider: bool, of: str = "") -> _Stock:
         """Return what is left of a circuit's triples; its inputs are held by one provider each, or by all."""
@@ -213,8 +206,7 @@ class _Stock:
 # --- secret counts ------------------------------------------------------------------------------------------
 # The judge for providers that do not see each other's records: answers come from circuits on shares.
 #
-# Who learns what: every provider the answers that `tree` lists, and nothing else; `shared_bits` says
-# against whom.
+# Who learns what: every provider the answers that `tree` lists, and nothing else; `shared_bits` says against whom.
 
 
 class Alone(Message, tag="collaborate-alone", frozen=True):
@@ -311,7 +303,7 @@ class SecretJudge:
         own = np.concatenate(
             [self._input(self._criterion, parts), to_bits(counts, self._shape.most_records.bit_length())]
         )
-        circuit = fitness_circuits.scored(self._criterion, self._shape)
+        circuit = circuits.scored(self._criterion, self._shape)
         scores = yield from self._shared.evaluate_own(circuit, own, "fine", "fitness")
         by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # number of the choice, its first part
         first = 0
@@ -325,7 +317,7 @@ class SecretJudge:
             for cut, n_parts in enumerate(shape):
                 given[f"cut {cut}"] = np.concatenate([scores[:, starts + each] for each in range(n_parts)])
                 starts = starts + n_parts
-            choice = fitness_circuits.fittest(shape, scores.shape[0] - 1)
+            choice = circuits.fittest(shape, scores.shape[0] - 1)
             flags = yield from self._shared.open_from_shares(choice, given, "fittest")
             for (number, _), column in zip(alike, flags.T, strict=True):
                 if column.any():

@@ -8,30 +8,36 @@ the groups, and nothing is published that fails.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize import VerifiedRelease, anonymised, shuffled
-from masquerade.data import Table
+from masquerade.data import Attribute, Origin, Schema, Table, missing_rows
 from masquerade.engine import value_counts
-from masquerade.errors import PeerBrokeProtocol
+from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
 from masquerade.net import Receive, Script, Send
-from masquerade.progress import Stage
 from masquerade.protocol.assembling import check_losses, joined_release, parties_of, rows_read
 from masquerade.protocol.common_records import refuse_unknown_values
-from masquerade.protocol.contract import Contract
+from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Received
 from masquerade.protocol.method import Assembly
-from masquerade.protocol.providers.cuts import HolderGroups, losses_of, rounded_size, settings_of
+from masquerade.protocol.providers.cuts import losses_of, rounded_size, settings_of
 from masquerade.protocol.providers.domains import all_values, is_value, ranges_of, sensitive_codes, values_of
-from masquerade.protocol.providers.joined_records import joined, told_schema
-from masquerade.protocol.providers.messages import ProviderRecords, Rows, Values, checked_length, read_rows, stacked
+from masquerade.protocol.providers.messages import (
+    ProviderRecords,
+    Rows,
+    Values,
+    checked_length,
+    difference,
+    read_rows,
+    read_schema,
+    stacked,
+)
 from masquerade.protocol.providers.method import (
+    Collaboration,
     algorithm_of,
-    collaboration_of,
-    column_names,
     criteria_of,
     provider_column,
     qid_names,
@@ -39,11 +45,10 @@ from masquerade.protocol.providers.method import (
     refuse_impossible,
     requirement_of,
     sensitive_names,
-    stand_alone,
 )
-from masquerade.protocol.providers.provider import start_within_boundaries
+from masquerade.protocol.providers.provider import cut_from_start, refuse_unusable
 from masquerade.protocol.providers.third_party_counts import CountingJudge
-from masquerade.protocol.providers.tree import Settings, partition
+from masquerade.protocol.providers.tree import Settings
 from masquerade.utility import compare, joined_error, joined_losses, query_error, with_suppressed
 
 
@@ -55,7 +60,7 @@ def third_party(assembly: Assembly) -> Script[VerifiedRelease]:
     """
     contract, schema = assembly.contract, assembly.schema
     refuse_impossible(contract)
-    if collaboration_of(contract).third_party == "trusted":
+    if Collaboration.of(contract).third_party == "trusted":
         if schema is not None:
             _ = [
                 schema[name] for name in qid_names(contract)
@@ -69,7 +74,7 @@ def third_party(assembly: Assembly) -> Script[VerifiedRelease]:
 
 def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
     contract, schema = assembly.contract, assembly.schema
-    terms = collaboration_of(contract)
+    terms = Collaboration.of(contract)
     handed: dict[str, ProviderRecords] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, ProviderRecords)
@@ -81,24 +86,15 @@ def _trusted(assembly: Assembly) -> Script[VerifiedRelease]:
     if not terms.at_public_places:
         return _by_algorithm(assembly, table, left_out, started)
 
-    def on_round(tried: int, groups: int) -> None:
-        assembly.on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
-
     sides = public_settings(contract, table)
-    start = yield from start_within_boundaries(sides, contract.requirement, alone=stand_alone(criteria_of(contract)))
-    left = np.arange(len(table)) if start is None else start.rows
-    finished = []
-    for number, (settings, counting) in enumerate(sides):
-        here, judges = settings.of_rows(left), [judge.of_rows(left) for judge in counting]
-        groups = yield from partition(
-            here, judges, judges, None, on_round, on_round, None if start is None else start.groups[number]
-        )
-        finished.append(HolderGroups(here, groups))
+    left, finished = yield from cut_from_start(
+        contract, sides, [judges for _, judges in sides], None, assembly.on_stage
+    )
     suppressed = len(table) - int(left.size)
     if suppressed:
         table = table.take(left)
     raw = table.arrow
-    cells = {name: raw.column(name) for name in (*column_names(contract), provider_column(contract))}
+    cells = {name: raw.column(name) for name in (*contract.release_order, provider_column(contract))}
     for cut in finished:
         cells |= {name: pa.chunked_array([labels]) for name, labels in cut.labels().items()}
     seconds = {"protocol": time.perf_counter() - started}
@@ -146,7 +142,7 @@ def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], s
     contract, provenance, algorithm = assembly.contract, assembly.provenance, algorithm_of(assembly.contract)
     refuse_unknown_values(contract.requirement.parts, table.coded)
     others = {*qid_names(contract), contract.class_name}
-    names = [name for name in column_names(contract) if name not in others]
+    names = [name for name in contract.release_order if name not in others]
     kept = [provider_column(contract)] if contract.keep_provider else []
     made = anonymised(table, requirement_of(contract), algorithm, sensitive=[*names, *kept], missing="error")
     seconds = {"protocol": time.perf_counter() - started}
@@ -181,7 +177,7 @@ def _assembled(assembly: Assembly) -> Script[VerifiedRelease]:
         handed[name] = yield Receive(name, Rows)
     rows = {
         name: read_rows(
-            message.table, name, column_names(contract), contract.most_records, may_be_none=message.suppressed > 0
+            message.table, name, contract.release_order, contract.most_records, may_be_none=message.suppressed > 0
         )
         for name, message in handed.items()
     }
@@ -237,5 +233,59 @@ def _gather_values(contract: Contract, names: Sequence[str]) -> Script[None]:
 
 
 def _settings(contract: Contract) -> dict[str, object]:
-    terms = collaboration_of(contract)
+    terms = Collaboration.of(contract)
     return {"third_party": terms.third_party, "choose": terms.choose}
+
+
+# --- joined records -----------------------------------------------------------------------------------------
+# The records of all providers at a trusted third party: read, checked against their common schema, and joined.
+#
+# Records that do not fit are reported as their provider's fault, in words that show no cell.
+
+
+def told_schema(contract: Contract, handed: Mapping[str, ProviderRecords]) -> Schema:
+    """Return the schema that all providers sent; attributes that are not generalised have only a name."""
+    names, first = qid_names(contract), contract.parties[0]
+    told = {name: read_schema(message.schema, name, names) for name, message in handed.items()}
+    for name, message in handed.items():
+        for ours, theirs in zip(handed[first].schema, message.schema, strict=True):
+            if how := difference(ours, theirs):
+                raise PeerBrokeProtocol(name, f"generalises attribute {theirs.name} otherwise than {first} does: {how}")
+    known = {attribute.name: attribute for attribute in told[first]}
+    columns = [column.name for column in contract.columns if column.role == "attribute"]
+    return Schema(known.get(name, Attribute(name)) for name in columns)
+
+
+def joined(contract: Contract, handed: Mapping[str, ProviderRecords], schema: Schema) -> Table:
+    """Stack all records, with their providers; raise PeerBrokeProtocol for records that do not fit."""
+    parts = {
+        name: _with_dates(read_rows(message.table, name, contract.release_order, contract.most_records), schema)
+        for name, message in handed.items()
+    }
+    for name, part in parts.items():
+        for column in part.column_names:
+            if missing_rows(part.column(column), ()) is not None:
+                raise PeerBrokeProtocol(name, f"handed in column {column} with missing cells")
+    stack = Table(stacked(parts, provider_column(contract)), schema, origin=Origin("the joined records"))
+    table = agreed_table(stack, contract.attributes)
+    try:
+        refuse_unusable(contract, table)
+    except BadInput:  # its text may show another provider's cell
+        for name, part in parts.items():
+            try:
+                refuse_unusable(contract, Table(part, table.schema))
+            except BadInput:
+                raise PeerBrokeProtocol(name, "handed in records that do not fit how they are generalised") from None
+        raise DataError(
+            "the joined records: they fit the schema at each provider, but not together; "
+            "columns of a quasi-identifier must be stored alike everywhere"
+        ) from None
+    return table
+
+
+def _with_dates(part: pa.Table, schema: Schema) -> pa.Table:
+    """Convert dates, which providers may store with a time of day or as text, to one type for stacking."""
+    for at, name in enumerate(part.column_names):
+        if name in schema and schema[name].kind == "date" and pa.types.is_timestamp(part.column(at).type):
+            part = part.set_column(at, name, part.column(at).cast(pa.date32(), safe=False))
+    return part

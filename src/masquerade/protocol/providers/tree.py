@@ -185,25 +185,14 @@ def split(ranks: Ranks, rows: Rows, ranges: Sequence[Range]) -> list[Rows]:
 
 
 # --- attempts -----------------------------------------------------------------------------------------------
-# Attempts to cut: groups that are linked along an axis, what is answered about their parts, and what comes
-# of it.
+# Attempts to cut: groups that are linked along an axis, what is answered about their parts, and what comes of it.
 
 Judges = Sequence[PartJudge]  # one for each QID
 
 
-class RangeFrequencies:
-    """How common each range of each axis is, judging by the answers so far; public, as they are."""
-
-    def __init__(self) -> None:
-        self._common: Counter[tuple[int, Range]] = Counter()
-
-    def note(self, at: int, part: Range, answer: int) -> None:
-        """Record an answer: 0 for empty, then 1 for refused, up to 3 for divisible."""
-        self._common[at, part] += answer
-
-    def common(self, at: int, part: Range) -> int:
-        """Return the sum of the answers. Children of one range are asked about together, so their sums compare."""
-        return self._common[at, part]
+# How common each range of each axis is: the sum of the answers so far (0 for empty, 1 for refused, up to 3 for
+# divisible); public, as they are. Children of one range are asked about together, so their sums compare.
+RangeFrequencies = Counter[tuple[int, Range]]
 
 
 @dataclass
@@ -255,7 +244,7 @@ class Attempt:
 
         def rarity(each: int) -> tuple[int, int]:
             lo, hi = self.ranges[each]
-            common = self.parts[0][each].size if is_own else heard.common(self.at, self.ranges[each])
+            common = self.parts[0][each].size if is_own else heard[self.at, self.ranges[each]]
             return common, hi - lo
 
         rarest = min(self.good, key=rarity)  # on a tie the first that was asked about
@@ -328,7 +317,7 @@ def _note(asked: Sequence[tuple[Attempt, int, int]], told: Answers, heard: Range
     for (attempt, group, child), (is_empty, is_private, is_divisible) in zip(asked, flags, strict=True):
         if not is_empty:
             attempt.answers[group, child] = is_private, is_divisible
-        heard.note(attempt.at, attempt.ranges[child], (not is_empty) + is_private + is_divisible)
+        heard[attempt.at, attempt.ranges[child]] += (not is_empty) + is_private + is_divisible
 
 
 def _allow(attempts: Sequence[Attempt], judges: Judges) -> Script[None]:

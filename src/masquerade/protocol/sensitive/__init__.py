@@ -2,10 +2,8 @@
 
 protocol/pairs.py                what two parties set up to compute together
 histogram.py           the table by oblivious transfers; a shared bit for each record
-sorted_histogram.py    the same of records that are sorted first, where groups are large
-sorted_histogram.py      unit vectors at shared places, which that takes
+sorted_histogram.py    the same of records that are sorted first, where groups are large; unit vectors at shared places
 homomorphic.py         the same by homomorphic encryption
 costs.py               the cost of each
-back_ends.py           the choice of the cheapest
-verdict.py             one bit: does every group satisfy?
+back_ends.py           the choice of the cheapest, and one bit: does every group satisfy?
 """

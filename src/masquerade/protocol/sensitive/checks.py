@@ -2,7 +2,7 @@
 
 The holder of the attribute tells those who may have to ask how many labels its values have, and they tell it into how
 many parts they may split a group. Each of them and the holder then set up a pair, with the values in trees
-(joint_histogram/split_counts): the holder garbles, and so decides what is asked. What is asked about, and what comes
+(below): the holder garbles, and so decides what is asked. What is asked about, and what comes
 out, is up to the method: see `checks.py` (top-down specialization) and `protocol/mondrian/checks.py`
 (Mondrian).
 
@@ -33,22 +33,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize import PublicState, QidGroups, Split
-from masquerade.crypto import Bits, Circuit, ValueReceiver, ValueSender, sized, to_bits
+from masquerade.crypto import BLOCK_BYTES, Bits, Circuit, Rows, ValueReceiver, ValueSender, sized, to_bits, tree_batches
 from masquerade.data import Coded, Column, Taxonomy
 from masquerade.engine import Counts, Flags, renumber, value_counts
 from masquerade.errors import Bug, PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import REQUIREMENTS, GroupRequirement, SharedRow
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.pairs import BackEnd, Pair, prepare_pair
-from masquerade.protocol.sensitive.back_ends import blocks_satisfy
-from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.sensitive.split_counts import PublicGroups, hide_values, keeps_trees, split_rows
-from masquerade.protocol.sensitive.verdict import blocks_of_rows_satisfy
+from masquerade.protocol.pairs import BackEnd, Pair, prepare_pair, received
+from masquerade.protocol.sensitive.back_ends import blocks_of_rows_satisfy, blocks_satisfy
+from masquerade.protocol.sensitive.histogram import Bounds, row_bits
 
 # --- remote sensitive ---------------------------------------------------------------------------------------
-# Requirements whose sensitive attribute is at another party than some attribute of their QID: which can be
-# checked.
+# Requirements whose sensitive attribute is at another party than some attribute of their QID: which can be checked.
 #
 # What is checked secretly is a histogram of groups and sensitive values (protocol/sensitive/checks.py), by
 # the circuit that the model declares. Its rows are bounded by the size that every group has anyway, so the
@@ -217,7 +214,7 @@ def prepare_checks(
     `columns` are our own ones of the QIDs.
     """
     parties = contract.parties
-    holder = holders_of(contract)
+    holder = contract.holders
     remote = remote_parts(contract)
     if not remote:
         return None
@@ -271,15 +268,9 @@ def _exchange_parts(
     return found
 
 
-def holders_of(contract: Contract) -> dict[str, str]:
-    """Return the party that holds each column."""
-    return {column.name: column.holder for column in contract.columns}
-
-
 def remote_parts(contract: Contract) -> list[GroupRequirement]:
     """Return the requirements on a sensitive attribute that another party holds than some attribute of their QID."""
-    holder = holders_of(contract)
-    return [part for part in contract.parts if remote_qid(part, holder)]
+    return [part for part in contract.parts if remote_qid(part, contract.holders)]
 
 
 def labelled_values(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
@@ -296,31 +287,27 @@ def labelled_values(part: GroupRequirement, coded: Coded) -> tuple[Labels, Sensi
 
 
 # --- remote checks ------------------------------------------------------------------------------------------
-# Test whether a split satisfies a requirement on another party's sensitive attribute, revealing one bit
-# only.
+# Test whether a split satisfies a requirement on another party's sensitive attribute, revealing one bit only.
 #
-# Before the winner of a round instructs, it and the holder of each such attribute obtain shares of the
-# joint histogram of the groups that the split would make and the sensitive values, and a circuit says
-# whether every group satisfies (`checks.py`). When one does not, the winner withdraws its candidate and
-# never offers it again.
+# Before the winner of a round instructs, it and the holder of each such attribute obtain shares of the joint histogram
+# of the groups that the split would make and the sensitive values, and a circuit says whether every group satisfies
+# (`checks.py`). When one does not, the winner withdraws its candidate and never offers it again.
 #
-# A winner may lie about its groups, so the circuit itself adds up each one, and refuses what is neither
-# empty nor as large as the contract's requirements make every group (`least_size`): what is asked about
-# fewer people is answered no, whatever they have. The holder garbles, and so decides what is asked; it and
-# all others count the withdrawals. A withdrawn value stays in the cut for good, and splits into groups of
-# that size: an honest party withdraws at most once for each value of its cut that twice as many records
-# carry, and who withdraws more often is named.
+# A winner may lie about its groups, so the circuit itself adds up each one, and refuses what is neither empty nor as
+# large as the contract's requirements make every group (`least_size`): what is asked about fewer people is answered no,
+# whatever they have. The holder garbles, and so decides what is asked; it and all others count the withdrawals. A
+# withdrawn value stays in the cut for good, and splits into groups of that size: an honest party withdraws at most once
+# for each value of its cut that twice as many records carry, and who withdraws more often is named.
 #
 #  who                    learns
 #  winner and holder      whether the winner's candidate satisfies the requirement: one bit
 #  everyone               that the winner withdraws, or else its instruction; of plain scores, those of who withdraws
 #  who may have to ask    once: how many different sensitive values there are (`checks.py`)
 #
-# The winner asks whenever it holds any attribute of the requirement's QID, also when its candidate is of
-# another one: then no record counts. All groups of that QID take part, each with ⌊g / s⌋ rows for g
-# records, with s the size that every group has anyway, and no more than the winner may split a group into.
-# So the holder cannot tell from what travels which attribute, how many children or how many carriers a
-# refused candidate has. Cost: see `checks.py`.
+# The winner asks whenever it holds any attribute of the requirement's QID, also when its candidate is of another one:
+# then no record counts. All groups of that QID take part, each with ⌊g / s⌋ rows for g records, with s the size that
+# every group has anyway, and no more than the winner may split a group into. So the holder cannot tell from what
+# travels which attribute, how many children or how many carriers a refused candidate has. Cost: see `checks.py`.
 
 
 class Settled(Message, tag="settled", frozen=True):
@@ -403,3 +390,104 @@ class RemoteChecks(SensitiveChecks):
             part = np.arange(found.size) - np.searchsorted(group, group)
             parts[carriers] = part[numbers]
         return parts[groups.rows]
+
+
+# --- split counts -------------------------------------------------------------------------------------------
+# Judge splits of public groups by a value that one party holds: trees once for the column, then one message a split.
+#
+# Where both parties know the groups, and one of them wants to split them by attributes of its own, its labels need
+# not cover all groups (`histogram.py`): only the part within each group is hidden. And the values stay the same, so
+# the transfers about them are made once (crypto/split_counts).
+#
+#    who      sends                                          when
+#    holder   its values, hidden in ⌈log₂ values⌉ transfers  once, 16 bytes each
+#    asker    trees                                          once, 32 bytes a transfer
+#    asker    a masked row of words per record, a word a part   each split
+#
+# Who learns what: nothing here; the shares of the counts are for circuits (`back_ends.py`).
+
+
+_MOST_BYTES = 1 << 28  # of seeds that a party keeps
+
+
+class ValuesHidden(Message, tag="values-ask", frozen=True):
+    """The holder's values of some records, hidden in transfers."""
+
+    columns: bytes
+
+
+class ValueTrees(Message, tag="values-trees", frozen=True):
+    """All but one leaf of the tree of each of these records."""
+
+    trees: bytes
+
+
+class SplitGroups(Message, tag="split-groups", frozen=True):
+    """The part of each record of the groups that are split, masked."""
+
+    rows: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class PublicGroups:
+    """Public groups of records, one after the other; each may be split into so many parts, and no more than `most`."""
+
+    rows: Rows
+    sizes: Counts  # none is 0
+    allowed: Counts
+    most: int
+
+    @property
+    def starts(self) -> Counts:
+        """Return where each group begins."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def n_parts(self) -> Counts:
+        """Return the rows of counts that each group takes."""
+        return np.minimum(np.maximum(self.allowed, 1), self.most)
+
+    @property
+    def width(self) -> int:
+        """Return the binary digits of a count."""
+        return int(self.sizes.max()).bit_length()
+
+
+def keeps_trees(records: int, values: int) -> bool:
+    """Return whether a party can keep the seeds of this many records and values."""
+    return records * max(values, 2) * BLOCK_BYTES <= _MOST_BYTES
+
+
+def hide_values(pair: Pair, values: Labels | None, records: int, n_values: int) -> Script[ValueReceiver | ValueSender]:
+    """Prepare the splits by one column; its holder gives the values, the other party None."""
+    session, leaves = pair.fresh(b"split-counts"), max(n_values, 2)
+    batches = list(tree_batches(records))
+    if values is not None:
+        receiving = ValueReceiver(session, pair.receiver, leaves, records)
+        for part in batches:
+            yield Send((pair.peer,), ValuesHidden(receiving.ask(values[part])))
+            yield from received(pair.peer, ValueTrees, receiving.receive)
+        return receiving
+    sending = ValueSender(session, pair.sender, leaves, records)
+    for part in batches:
+        trees = yield from received(pair.peer, ValuesHidden, sending.answer, part.stop - part.start)
+        yield Send((pair.peer,), ValueTrees(trees))
+    return sending
+
+
+def split_rows(
+    pair: Pair, trees: ValueReceiver | ValueSender, groups: PublicGroups, parts: Labels | None, n_values: int
+) -> Script[Bits]:
+    """Return this party's share of all parts' counts as a circuit's input, [bits of a row, rows].
+
+    The sender gives the part of each record within its group, `groups.most` where it counts nowhere.
+    """
+    pair.histograms_by.add("transfers")
+    if isinstance(trees, ValueSender):
+        assert parts is not None
+        message, share = trees.split(groups.rows, groups.starts, parts.astype(np.int64), groups.most)
+        yield Send((pair.peer,), SplitGroups(message))
+    else:
+        share = yield from received(pair.peer, SplitGroups, trees.split, groups.rows, groups.starts, groups.most)
+    used = np.arange(groups.most) < groups.n_parts[:, None]
+    return row_bits(share[used][:, :n_values], groups.width)

@@ -22,7 +22,7 @@ Who learns what: the numbers of records and the bounds on labels are public; a p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,7 +43,7 @@ from masquerade.crypto import (
 from masquerade.engine import value_counts
 from masquerade.errors import ParameterError
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import Pair, blaming, shared_outputs
+from masquerade.protocol.pairs import Pair, blaming, received, shared_outputs, slices
 
 Labels = NDArray[np.uint64]
 
@@ -154,29 +154,36 @@ def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]
     receiver = bounds.receiver
     rows, columns = bounds.labels[receiver] + 1, bounds.labels[1 - receiver]
     session = pair.fresh(b"histogram")
-    batches = list(_batches(bounds.records, batch_size(rows, columns)))
+    batches = list(slices(bounds.records, batch_size(rows, columns)))
     if pair.me == receiver:
         receiving = UnitReceiver(session, pair.receiver, rows, columns, bounds.word)
-        for part in batches[:1]:
-            yield Send((pair.peer,), TreesWanted(receiving.ask(own[part])))
-        for at in range(len(batches)):
-            for part in batches[at + 1 : at + 2]:  # one ahead, so that neither side waits
-                yield Send((pair.peer,), TreesWanted(receiving.ask(own[part])))
-            answer = yield Receive(pair.peer, TreesSent)
-            with blaming(pair.peer):
-                receiving.receive(answer.trees, answer.rows)
-        share = receiving.share()
+        share = yield from receive_rows(pair, receiving, own, batches)
     else:
         sending = UnitSender(session, pair.sender, rows, columns, bounds.word)
         for part in batches:
-            wanted = yield Receive(pair.peer, TreesWanted)
-            with blaming(pair.peer):
-                sent = sending.answer(wanted.columns, own[part])
+            sent = yield from received(pair.peer, TreesWanted, sending.answer, own[part])
             yield Send((pair.peer,), TreesSent(*sent))
         share = sending.share()
     table = np.zeros((rows, columns + 1), bounds.word)
     table[:-1, :-1] = share[:-1]
     return table if receiver == 0 else np.ascontiguousarray(table.T)
+
+
+def row_bits(rows: Words, width: int) -> Bits:
+    """Return rows of numbers as a circuit's input, [bits of a row, rows]: the digits of each, the lowest first."""
+    bits = (rows.astype(np.uint64)[:, :, None] >> np.arange(width, dtype=np.uint64)) & np.uint64(1)
+    return np.ascontiguousarray(bits.reshape(len(rows), -1).T.astype(np.uint8))
+
+
+def receive_rows(pair: Pair, receiving: UnitReceiver, labels: Labels, batches: Sequence[slice]) -> Script[Words]:
+    """Run the receiver's part for its labels, and return its share of the sums."""
+    for part in batches[:1]:
+        yield Send((pair.peer,), TreesWanted(receiving.ask(labels[part])))
+    for at in range(len(batches)):
+        for part in batches[at + 1 : at + 2]:  # one ahead, so that neither side waits
+            yield Send((pair.peer,), TreesWanted(receiving.ask(labels[part])))
+        yield from received(pair.peer, TreesSent, receiving.receive)
+    return receiving.share()
 
 
 def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Script[Words]:
@@ -190,20 +197,17 @@ def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Scrip
     choices = bounds.labels[pair.me] + 1
     size = bounds.word.itemsize * math.prod(cell)
     shares = np.empty((bounds.records, *cell), bounds.word)
-    for part in _batches(bounds.records, max(1, _TABLE_BYTES // (size * max(table.shape[:2])))):
+    for part in slices(bounds.records, max(1, _TABLE_BYTES // (size * max(table.shape[:2])))):
         count = part.stop - part.start
         yield Send((pair.peer,), EntriesWanted(pair.table_receiver.ask(own[part], choices)))
         wanted = yield Receive(pair.peer, EntriesWanted)
         masks = random_words((count, *cell), bounds.word)
         offered = mine[own[part].astype(np.intp)] - masks[:, None]
+        cells = np.ascontiguousarray(offered).view(np.uint8).reshape(count, entries, size)
         with blaming(pair.peer):
-            tables = pair.table_sender.offer(
-                wanted.columns, np.ascontiguousarray(offered).view(np.uint8).reshape(count, entries, size)
-            )
+            tables = pair.table_sender.offer(wanted.columns, cells)
         yield Send((pair.peer,), EntriesOffered(tables))
-        answer = yield Receive(pair.peer, EntriesOffered)
-        with blaming(pair.peer):
-            heard = pair.table_receiver.receive(answer.tables, size)
+        heard = yield from received(pair.peer, EntriesOffered, pair.table_receiver.receive, size)
         shares[part] = masks + np.ascontiguousarray(heard).view(bounds.word).reshape(masks.shape)
     return shares
 
@@ -211,13 +215,6 @@ def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Scrip
 def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> Script[Bits]:
     """Return this party's XOR share of "the shared count is ≥ `at_least`", one bit per count."""
     offset = np.array(checked_threshold(at_least, bounds) if pair.me == 1 else 0, bounds.word)
-    numbers = (shares - offset).astype(np.uint64)
-    places = np.arange(bounds.width, dtype=np.uint64)[:, None]
-    bits = ((numbers >> places) & np.uint64(1)).astype(np.uint8)
+    bits = row_bits((shares - offset)[:, None], bounds.width)
     out = yield from shared_outputs(pair, reached(bounds.width), len(shares), {f"share {pair.me}": bits})
     return np.asarray(out["reached"][0])
-
-
-def _batches(records: int, size: int) -> Iterator[slice]:
-    for at in range(0, records, size):
-        yield slice(at, min(at + size, records))

@@ -18,13 +18,12 @@ Cost: n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import numpy as np
 
 from masquerade.crypto import Bits, PaillierPublic, Slots, generate_paillier, masked_threshold, to_bits
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import Pair, blaming, shared_outputs
+from masquerade.protocol.pairs import Pair, blaming, received, shared_outputs, slices
 from masquerade.protocol.sensitive.costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
 from masquerade.protocol.sensitive.histogram import (
     Bounds,
@@ -103,7 +102,7 @@ def _encryptor(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: in
     key = generate_paillier(KEY_BITS)
     yield Send((pair.peer,), EncryptionKey(key.public.to_bytes(), key.proof()))
     nowhere = bounds.labels[pair.me]
-    for part in _batches(bounds.records, max(1, _BATCH // pieces)):
+    for part in slices(bounds.records, max(1, _BATCH // pieces)):
         messages = [
             slots.unit(label % slots.count) if piece == label // slots.count and label < nowhere else 0
             for label in own[part].tolist()
@@ -112,10 +111,8 @@ def _encryptor(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: in
         ciphertexts = key.public.encode([key.encrypt(message) for message in messages])
         yield Send((pair.peer,), EncryptedLabels(ciphertexts))
     numbers: list[int] = []
-    for part in _batches(bounds.labels[1 - pair.me] * pieces, _BATCH):
-        heard = yield Receive(pair.peer, EncryptedGroups)
-        with blaming(pair.peer):
-            sums = key.public.decode(heard.ciphertexts, part.stop - part.start)
+    for part in slices(bounds.labels[1 - pair.me] * pieces, _BATCH):
+        sums = yield from received(pair.peer, EncryptedGroups, key.public.decode, part.stop - part.start)
         numbers.extend(key.decrypt(each) for each in sums)
     return numbers
 
@@ -127,15 +124,14 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
         public.check(told.proof)
     n_groups = bounds.labels[pair.me]
     sums = [1] * ((n_groups + 1) * pieces)  # the last group has the records that are counted nowhere
-    for part in _batches(bounds.records, max(1, _BATCH // pieces)):
-        heard = yield Receive(pair.peer, EncryptedLabels)
-        with blaming(pair.peer):
-            ciphertexts = public.decode(heard.ciphertexts, (part.stop - part.start) * pieces)
+    for part in slices(bounds.records, max(1, _BATCH // pieces)):
+        size = (part.stop - part.start) * pieces
+        ciphertexts = yield from received(pair.peer, EncryptedLabels, public.decode, size)
         for at, ciphertext in enumerate(ciphertexts):
             group = int(own[part.start + at // pieces]) * pieces + at % pieces
             sums[group] = public.add(sums[group], ciphertext)
     masks: list[int] = []
-    for part in _batches(n_groups * pieces, _BATCH):
+    for part in slices(n_groups * pieces, _BATCH):
         masked = [public.mask(total) for total in sums[part]]
         masks += (mask for _, mask in masked)
         yield Send((pair.peer,), EncryptedGroups(public.encode([ciphertext for ciphertext, _ in masked])))
@@ -147,7 +143,7 @@ def looked_up_bits(pair: Pair, table: Bits, own: Labels, bounds: Bounds) -> Scri
     mine = table if pair.me == 0 else table.T
     choices = bounds.labels[pair.me] + 1
     shares = np.empty(bounds.records, np.uint8)
-    for part in _batches(bounds.records, _BATCH):
+    for part in slices(bounds.records, _BATCH):
         yield Send((pair.peer,), EntriesWanted(pair.table_receiver.ask(own[part], choices)))
         wanted = yield Receive(pair.peer, EntriesWanted)
         masks = np.frombuffer(os.urandom(part.stop - part.start), np.uint8) & np.uint8(1)
@@ -155,12 +151,5 @@ def looked_up_bits(pair: Pair, table: Bits, own: Labels, bounds: Bounds) -> Scri
         with blaming(pair.peer):
             tables = pair.table_sender.offer_bits(wanted.columns, offered)
         yield Send((pair.peer,), EntriesOffered(tables))
-        answer = yield Receive(pair.peer, EntriesOffered)
-        with blaming(pair.peer):
-            shares[part] = masks ^ pair.table_receiver.receive_bits(answer.tables)
+        shares[part] = masks ^ (yield from received(pair.peer, EntriesOffered, pair.table_receiver.receive_bits))
     return shares
-
-
-def _batches(total: int, size: int) -> Iterator[slice]:
-    for at in range(0, total, size):
-        yield slice(at, min(at + size, total))

@@ -25,7 +25,6 @@ Who learns what: nothing beyond the numbers of records, the bounds and `least`; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,8 +47,16 @@ from masquerade.crypto import (
 )
 from masquerade.errors import Bug
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import Pair, blaming
-from masquerade.protocol.sensitive.histogram import Bounds, Counted, Labels, TreesSent, TreesWanted, checked_labels
+from masquerade.protocol.pairs import Pair, blaming, received, slices
+from masquerade.protocol.sensitive.histogram import (
+    Bounds,
+    Counted,
+    Labels,
+    TreesSent,
+    TreesWanted,
+    checked_labels,
+    receive_rows,
+)
 
 # --- shared vectors -----------------------------------------------------------------------------------------
 # Unit vectors at places that two parties share: the messages of `crypto/unit_vectors`, a batch at a time.
@@ -80,42 +87,25 @@ def unit_vectors(pair: Pair, vectors: UnitVectors, places: Labels, *, offers: bo
     """Return this party's shares of unit vectors, from those of their places; one party offers tables."""
     peer = (pair.peer,)
     yield Send(peer, VectorBits(vectors.begin(places)))
-    asked = yield Receive(pair.peer, VectorBits)
-    with blaming(pair.peer):
-        vectors.hear(asked.columns)
+    yield from received(pair.peer, VectorBits, vectors.hear)
     for _ in range(vectors.depth):
         yield Send(peer, VectorProducts(vectors.grow()))
-        products = yield Receive(pair.peer, VectorProducts)
-        with blaming(pair.peer):
-            correction = vectors.correct(products.masked)
+        correction = yield from received(pair.peer, VectorProducts, vectors.correct)
         yield Send(peer, VectorCorrections(correction))
-        told = yield Receive(pair.peer, VectorCorrections)
-        with blaming(pair.peer):
-            vectors.descend(told.shares)
+        yield from received(pair.peer, VectorCorrections, vectors.descend)
     if offers:
         low = random_words((len(places), LANES), word)
-        asked = yield Receive(pair.peer, VectorBits)
-        with blaming(pair.peer):
-            tables = pair.table_sender.offer(asked.columns, vectors.table(low))
+        tables = yield from received(pair.peer, VectorBits, pair.table_sender.offer, vectors.table(low))
         yield Send(peer, VectorProducts(tables))
     else:
         yield Send(peer, VectorBits(pair.table_receiver.ask(vectors.low, LANES)))
-        products = yield Receive(pair.peer, VectorProducts)
-        with blaming(pair.peer):
-            heard = pair.table_receiver.receive(products.masked, LANES * word.itemsize)
+        size = LANES * word.itemsize
+        heard = yield from received(pair.peer, VectorProducts, pair.table_receiver.receive, size)
         low = np.ascontiguousarray(heard).view(word)
     yield Send(peer, VectorBits(vectors.finish(low)))
-    asked = yield Receive(pair.peer, VectorBits)
-    with blaming(pair.peer):
-        signed = vectors.multiply(asked.columns)
-    yield Send(peer, VectorProducts(signed))
-    products = yield Receive(pair.peer, VectorProducts)
-    with blaming(pair.peer):
-        correction = vectors.tell(products.masked)
-    yield Send(peer, VectorCorrections(correction))
-    told = yield Receive(pair.peer, VectorCorrections)
-    with blaming(pair.peer):
-        return vectors.vectors(told.shares)
+    yield Send(peer, VectorProducts((yield from received(pair.peer, VectorBits, vectors.multiply))))
+    yield Send(peer, VectorCorrections((yield from received(pair.peer, VectorProducts, vectors.tell))))
+    return (yield from received(pair.peer, VectorCorrections, vectors.vectors))
 
 
 # --- sorted histogram ---------------------------------------------------------------------------------------
@@ -208,7 +198,9 @@ def sorted_histogram(pair: Pair, labels: Labels, bounds: Bounds, sorting: Sortin
         mine = _Other(pair, bounds, sorting)
         places = yield from _own_places(pair, own, _label_word(columns))
     places = places.astype(np.uint64) & np.uint64((1 << vectors.digits) - 1)
-    for part in _whole_blocks(bounds.records, sorting.block, columns):
+    # Whole blocks, as many as memory has room for their vectors.
+    blocks = max(1, min(BATCH, _BATCH_WORDS // columns) // sorting.block)
+    for part in slices(bounds.records, sorting.block * blocks):
         yield from mine.exchange_trees(part)
         shares = yield from unit_vectors(pair, vectors, places[part], offers=not sorts, word=bounds.word)
         yield from mine.add(part, shares[:, :columns])
@@ -257,9 +249,7 @@ class _Sorter:
     def exchange_trees(self, part: slice) -> Script[None]:
         """Get these records' trees, and add up what their leaves expand to."""
         yield Send((self._pair.peer,), BlockLabels(self._receiving.ask(self._leaf[part])))
-        sent = yield Receive(self._pair.peer, BlockTrees)
-        with blaming(self._pair.peer):
-            by_leaf = self._receiving.expand(sent.trees)
+        by_leaf = yield from received(self._pair.peer, BlockTrees, self._receiving.expand)
         whole, first = self._sorting.whole, part.start // self._sorting.block
         blocks = slice(first * whole, (first + len(by_leaf)) * whole)
         self._sums[blocks] += by_leaf[:, :whole].reshape(-1, self._columns)
@@ -267,9 +257,7 @@ class _Sorter:
 
     def add(self, part: slice, shares: Words) -> Script[None]:
         """Add up these records' vectors by label."""
-        told = yield Receive(self._pair.peer, BlockRows)
-        with blaming(self._pair.peer):
-            completed = self._receiving.complete(told.rows)
+        completed = yield from received(self._pair.peer, BlockRows, self._receiving.complete)
         rows = self.rows[part]
         starts = np.flatnonzero(np.diff(rows, prepend=-1))
         self._sums[rows[starts]] += np.add.reduceat(completed + shares, starts, axis=0, dtype=self._word)
@@ -281,15 +269,8 @@ class _Sorter:
         receiving = UnitReceiver(
             self._pair.fresh(b"joined-blocks"), self._pair.receiver, self._n_blocks + 1, self._columns, self._word
         )
-        parts = list(_parts(len(cuts), batch_size(self._n_blocks + 1, self._columns)))
-        yield Send((self._pair.peer,), TreesWanted(receiving.ask(cuts[parts[0]])))
-        for at in range(len(parts)):
-            for part in parts[at + 1 : at + 2]:  # one ahead, so that neither side waits
-                yield Send((self._pair.peer,), TreesWanted(receiving.ask(cuts[part])))
-            answer = yield Receive(self._pair.peer, TreesSent)
-            with blaming(self._pair.peer):
-                receiving.receive(answer.trees, answer.rows)
-        self._sums[first:] += receiving.share()
+        parts = slices(len(cuts), batch_size(self._n_blocks + 1, self._columns))
+        self._sums[first:] += yield from receive_rows(self._pair, receiving, cuts, list(parts))
         return self._sums[:-1]
 
 
@@ -306,9 +287,8 @@ class _Other:
 
     def exchange_trees(self, part: slice) -> Script[None]:
         """Send these records' trees, and add up what their leaves expand to."""
-        wanted = yield Receive(self._pair.peer, BlockLabels)
-        with blaming(self._pair.peer):
-            trees = self._sending.answer(wanted.columns, part.stop - part.start)
+        size = part.stop - part.start
+        trees = yield from received(self._pair.peer, BlockLabels, self._sending.answer, size)
         yield Send((self._pair.peer,), BlockTrees(trees))
         self._blocks.append(self._sending.expand())
 
@@ -322,10 +302,8 @@ class _Other:
         cuts = blocks[:, self._whole :].reshape(-1, self._columns)
         session = self._pair.fresh(b"joined-blocks")
         sending = UnitSender(session, self._pair.sender, len(blocks) + 1, self._columns, self._word)
-        for part in _parts(len(cuts), batch_size(len(blocks) + 1, self._columns)):
-            wanted = yield Receive(self._pair.peer, TreesWanted)
-            with blaming(self._pair.peer):
-                sent = sending.answer_rows(wanted.columns, cuts[part])
+        for part in slices(len(cuts), batch_size(len(blocks) + 1, self._columns)):
+            sent = yield from received(self._pair.peer, TreesWanted, sending.answer_rows, cuts[part])
             yield Send((self._pair.peer,), TreesSent(*sent))
         whole = blocks[:, : self._whole].reshape(-1, self._columns)
         return np.concatenate((whole, sending.share()[:-1]))
@@ -348,23 +326,10 @@ def _own_places(pair: Pair, own: Labels, word: WordType) -> Script[Words]:
     """Return the other party's shares of its labels in the sorter's order."""
     owner = Owner(pair.sender, own.astype(word))
     for stages in batches(len(own)):
-        wanted = yield Receive(pair.peer, SwitchesSet)
-        with blaming(pair.peer):
-            changes = owner.answer(wanted.columns, stages)
+        changes = yield from received(pair.peer, SwitchesSet, owner.answer, stages)
         yield Send((pair.peer,), SwitchesPassed(owner.start if stages.start == 0 else b"", changes))
     return owner.share()
 
 
 def _label_word(bound: int) -> WordType:
     return np.dtype(np.uint16) if bound < 1 << 16 else np.dtype(np.uint32)
-
-
-def _whole_blocks(records: int, block: int, columns: int) -> Iterator[slice]:
-    """Yield slices of whole blocks, as many as memory has room for their vectors."""
-    size = min(BATCH, _BATCH_WORDS // columns)
-    return _parts(records, block * max(1, size // block))
-
-
-def _parts(records: int, size: int) -> Iterator[slice]:
-    for at in range(0, records, size):
-        yield slice(at, min(at + size, records))

@@ -39,10 +39,10 @@ from masquerade.progress import Stage
 from masquerade.protocol.boundaries import start_within_boundaries
 from masquerade.protocol.common_records import CommonRecords, find_common_records, hand_in
 from masquerade.protocol.comparing.argmax import ArgMax, Bid, LastWinnerFirst, Winner, plain, prepare
-from masquerade.protocol.contract import Contract
+from masquerade.protocol.contract import Contract, Contribution
 from masquerade.protocol.hand_in import ReportedStep
 from masquerade.protocol.method import Participant
-from masquerade.protocol.sensitive.checks import RemoteChecks, Settled, prepare_checks, remote_qid
+from masquerade.protocol.sensitive.checks import RemoteChecks, Settled, prepare_checks, remote_parts
 from masquerade.protocol.tds.instruction_code import pack, unpack
 from masquerade.protocol.tds.method import AlwaysTakePart, Participation
 from masquerade.utility import FIXED_ONE, Score, score_named
@@ -69,6 +69,12 @@ class JointSchema:
 
     attributes: tuple[str, ...]
     holders: tuple[int, ...]
+
+    @classmethod
+    def of(cls, contract: Contract, columns: Sequence[Contribution]) -> JointSchema:
+        """Return what all know of these columns of a contract."""
+        holders = tuple(contract.parties.index(column.holder) for column in columns)
+        return cls(tuple(column.name for column in columns), holders)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,12 @@ def mashup(
             if checks is not None and not (yield from checks.instructs(winner.party, state)):
                 continue
             instruction = understood((yield Receive(name, Instruct)), name, winner, schema, state)
-            score = checked_score(name, winner, instruction, view, state, classes)
+            # The winner's score follows from its instruction and the shared class.
+            counts = state.class_counts(instruction, classes)
+            loss = anonymity_loss(state, instruction) if view.score.weighs_anonymity else 0.0
+            score = view.score.rate(view.score.base(counts), loss)
+            if winner.bid is not None and winner.bid.score != score:
+                raise PeerBrokeProtocol(name, f"claimed a false score for {instruction.attribute}")
             theirs = Bid(score, schema.attributes.index(instruction.attribute))
             if any(Bid(own.score, own.position).beats(theirs) for own, _ in offered):
                 doubt = ", if no other party had a hand in it" if len(peers) > 1 else ""
@@ -175,18 +186,6 @@ def understood(message: Instruct, sender: str, winner: Winner, schema: JointSche
     if not state.allows(instruction):
         raise PeerBrokeProtocol(sender, f"specialised {attribute} against the requirement")
     return instruction
-
-
-def checked_score(
-    sender: str, winner: Winner, instruction: Split, view: LocalView, state: PublicState, classes: Coded | None
-) -> int:
-    """Recompute the winner's score from its instruction and the shared class; raise if it claimed another."""
-    counts = state.class_counts(instruction, classes)
-    loss = anonymity_loss(state, instruction) if view.score.weighs_anonymity else 0.0
-    score = view.score.rate(view.score.base(counts), loss)
-    if winner.bid is not None and winner.bid.score != score:
-        raise PeerBrokeProtocol(sender, f"claimed a false score for {instruction.attribute}")
-    return score
 
 
 def insist_on_same_groups(peers: Sequence[str], labels: Iterable[Counts]) -> Script[None]:
@@ -287,12 +286,9 @@ def _prepared(
 ) -> tuple[LocalView, PublicState, JointSchema]:
     parts = contract.parts
     joint = contract.qid_columns
-    schema = JointSchema(
-        tuple(column.name for column in joint), tuple(contract.parties.index(column.holder) for column in joint)
-    )
+    schema = JointSchema.of(contract, joint)
     # The group sizes implied by requirements on other parties' sensitive values are checked here, before any request.
-    holder = {column.name: column.holder for column in contract.columns}
-    sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
+    sizes = [KAnonymity(part.qid, part.implied_size) for part in remote_parts(contract)]
     columns = {
         position: common.records.columns[column.name] for position, column in enumerate(joint) if column.holder == name
     }
