@@ -28,7 +28,7 @@ from masquerade.crypto.count_circuits import below
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey
 from masquerade.errors import ParameterError
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import Pair, blaming, read_outputs
+from masquerade.protocol.pairs import Pair, blaming, shared_outputs
 
 Scheme = Literal["okamoto-uchiyama", "paillier"]
 
@@ -43,6 +43,12 @@ class EncryptedSet(Message, tag="ssi-set", frozen=True):
 
     key: bytes
     bits: bytes
+
+
+class MaskedShare(Message, tag="ssi-masked", frozen=True):
+    """P2's share of P1's bit."""
+
+    share: int
 
 
 class EncryptedShare(Message, tag="ssi-share", frozen=True):
@@ -104,8 +110,12 @@ def _masked(pair: Pair, circuit: Circuit, inputs: dict[str, Bits], bit: int | No
         raise ParameterError("P2, and it alone, brings the random bit of a secure comparison")
     if bit is not None:
         inputs["mask"] = np.array([[bit]], np.uint8)
-    out = yield from read_outputs(pair, circuit, 1, inputs, frozenset((0,)))
-    return int(out["masked"][0, 0]) if pair.me == 0 else None
+    out = yield from shared_outputs(pair, circuit, 1, inputs)
+    own = int(out["masked"][0, 0])
+    if pair.me == 1:
+        yield Send((pair.peer,), MaskedShare(own))
+        return None
+    return own ^ int((yield Receive(pair.peer, MaskedShare)).share)
 
 
 def less_than_public(width: int, threshold: int) -> Circuit:

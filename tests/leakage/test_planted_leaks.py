@@ -27,7 +27,7 @@ from masquerade.crypto.oblivious_prf import Query
 from masquerade.protocol.align.curve import Blinded, align_on_curve
 from masquerade.protocol.common_records import hand_in, handed_in
 from masquerade.protocol.comparing.argmax import EvaluatingSide
-from masquerade.protocol.joint_keys import joint_keys_party
+from masquerade.protocol.joint_keys import JointKeys
 from masquerade.protocol.learn.cox import _Fit
 from masquerade.protocol.learn.sums import Aggregation
 from masquerade.protocol.mondrian.checks import CutChecks
@@ -76,7 +76,7 @@ LEAKS = [
         "the number of own groups beside the ratios of joint keys",
         [
             (
-                joint_keys_party,
+                JointKeys,
                 'seconds = {"align": aligned - started, "protocol"',
                 'seconds = {"align": aligned - started, "groups": float(max(map(int, groups[0]))), "protocol"',
             )

@@ -30,16 +30,7 @@ from masquerade.protocol import (
     written_requirement,
 )
 from masquerade.protocol.dka import side as rounds
-from masquerade.protocol.dka.anonymizers import (
-    ByColumns,
-    ByMondrian,
-    ByRecords,
-    Descent,
-    FullDomain,
-    Grouped,
-    MondrianDescent,
-    all_large,
-)
+from masquerade.protocol.dka.anonymizers import ByMondrian, Descent, FullDomain, Grouped, all_large
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
 from masquerade.protocol.dka.checks import PairTests
 from masquerade.protocol.dka.method import Dka
@@ -189,7 +180,7 @@ def released_sizes(own: Any, n: int) -> list[int]:
     return sorted(Counter(zip(*cells, strict=True)).values())
 
 
-@pytest.mark.parametrize("kind", [ByRecords, ByColumns, FullDomain, ByMondrian])
+@pytest.mark.parametrize("kind", [FullDomain, ByMondrian])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_framework_stops_at_the_first_anonymized_round(kind: Any, seed: int) -> None:
     table, n, k = people(50, seed), 50, 4
@@ -210,13 +201,12 @@ def test_the_framework_stops_at_the_first_anonymized_round(kind: Any, seed: int)
     assert joint_sizes(again, n) == joint_sizes(own, n)
 
 
-@pytest.mark.parametrize("kind", [Descent, MondrianDescent])
 @pytest.mark.parametrize(("seed", "k"), [(1, 4), (2, 3), (3, 25), (5, 2)])
-def test_top_down_ends_before_the_first_round_that_fails(kind: Any, seed: int, k: int) -> None:
+def test_top_down_ends_before_the_first_round_that_fails(seed: int, k: int) -> None:
     table, n = people(50, seed), 50
-    own = [kind(columns_of(table, me), n, k) for me in (0, 1)]
+    own = [Descent(columns_of(table, me), n, k) for me in (0, 1)]
     rounds = rounds_of(own, n, k, TopDownSide)
-    again = [kind(columns_of(table, me), n, k) for me in (0, 1)]
+    again = [Descent(columns_of(table, me), n, k) for me in (0, 1)]
     for each in again:
         each.start()
     sizes, plain_rounds = joint_sizes(again, n), 1
@@ -304,7 +294,7 @@ def test_algorithm_7_simulates_a_view_from_own_data_and_chi(me: int) -> None:
     assert all(np.array_equal(one, two) for one, two in zip(simulated, labels, strict=True))
 
 
-@pytest.mark.parametrize("kind", [ByColumns, ByMondrian])
+@pytest.mark.parametrize("kind", [FullDomain, ByMondrian])
 @pytest.mark.parametrize("me", [0, 1])
 def test_algorithm_5_simulates_the_rounds_from_own_data_and_the_release(kind: Any, me: int) -> None:
     """How many rounds there were follows from the own columns of the release: nothing else was heard."""
@@ -335,18 +325,12 @@ def test_omega_alone_is_random(me: int) -> None:
 
         def part(number: int, k: int = k) -> Script[Any]:
             pair = yield from prepare_pair(number, PARTIES, b"test")
-            own = ByColumns(columns_of(table, number), n, 1)
+            own = FullDomain(columns_of(table, number), n, 1)
             return (yield from omega(own, n, k, pair))
 
         results = run_together({name: part(number) for number, name in enumerate(PARTIES)})
         assert balanced(results[PARTIES[me]])
         assert set((results["anna"] ^ results["berta"]).tolist()) == {int(k == 1)}
-
-
-def test_the_assembler_hears_the_columns_alone() -> None:
-    wire = Wire()
-    run_together(scripts(people(40, 2), 4), wire)
-    assert [each.kind for each in wire.seen_by(ASSEMBLER)] == ["columns", "columns"]
 
 
 def test_sizes_depend_on_chi_alone() -> None:

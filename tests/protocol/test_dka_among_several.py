@@ -68,7 +68,7 @@ def test_good_are_the_records_whose_labels_occur_k_times(parties: int, n: int, s
         tests = SortedTests((yield from prepare(me, names, b"test")))
         side: Any = Labelled(labels[me], k, bound)
         good = yield from tests.good_groups(side, silent)
-        return good, (yield from tests.conjunction(good)), (yield from tests.unanimous(seed % parties != me))
+        return good, (yield from tests.all_set(good[:, None])), (yield from tests.unanimous(seed % parties != me))
 
     results = run_together({name: part(me) for me, name in enumerate(names)})
     keys = list(zip(*labels, strict=True))

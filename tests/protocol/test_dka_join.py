@@ -15,7 +15,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import decode
 from masquerade.protocol import ASSEMBLER
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
-from masquerade.protocol.hand_in import Columns, read_stream, write_stream
+from masquerade.protocol.hand_in import Columns, read_stream, write_columns
 from protocol.tampering import changing, cut_short
 from protocol.test_dka import NAMES, bag, people, plainly, scripts as sessions
 
@@ -121,7 +121,7 @@ def test_one_record_in_place_of_all_is_noticed(key: SecretKey) -> None:
 def test_cells_that_the_first_party_changes_are_noticed(key: SecretKey) -> None:
     other = pa.table({"town": ["Rome"] * 5, "job": ["cook"] * 5, "age": ["old"] * 5})
     pair = scripts(key)
-    pair["anna"] = changing(pair["anna"], "join-release", table=lambda _: write_stream(other))
+    pair["anna"] = changing(pair["anna"], "join-release", table=lambda _: write_columns(other))
     with pytest.raises(PeerBrokeProtocol, match=r"anna.*other cells than it was given"):
         run_together(pair)
 
@@ -145,7 +145,7 @@ def test_the_release_is_that_of_the_assemblers_join(local: str) -> None:
 def test_a_table_of_which_there_are_two_is_not_released() -> None:
     parties = sessions(people(30, 5), 4, join="parties")
     other = pa.table(dict.fromkeys(NAMES, ["any"] * 30))
-    parties["berta"] = changing(parties["berta"], "columns", table=lambda _: write_stream(other))
+    parties["berta"] = changing(parties["berta"], "columns", table=lambda _: write_columns(other))
     with pytest.raises(PeerBrokeProtocol, match="anna or berta handed in another table than was joined"):
         run_together(parties)
 

@@ -14,10 +14,10 @@ import masquerade as mq
 from examples import examples
 from masquerade.data import Column
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.protocol.dka.anonymizers import ByMondrian, MondrianDescent
+from masquerade.protocol.dka.anonymizers import ByMondrian
 from masquerade.protocol.dka.plain import play_openly
-from masquerade.protocol.dka.side import BottomUpSide, TopDownSide
-from protocol.test_dka import TREES, columns_of, people, released_sizes, rounds_of
+from masquerade.protocol.dka.side import BottomUpSide
+from protocol.test_dka import TREES, people, released_sizes
 
 SCHEMA = mq.Schema(
     [
@@ -102,21 +102,6 @@ def test_the_small_join_whom_they_lose_least_with() -> None:
     assert not own.further()
 
 
-@pytest.mark.parametrize("seed", [1, 5])
-def test_the_secure_run_is_the_plain_run(seed: int) -> None:
-    n, k = 60, 3
-    both = sides(earners(n, seed))
-    ways: list[tuple[Any, Any]] = [(ByMondrian, BottomUpSide), (MondrianDescent, TopDownSide)]
-    for kind, direction in ways:
-        own, again = ([kind(columns, n, k) for columns in both] for _ in range(2))
-        plainly = [direction(each, n, k) for each in again]
-        play_openly(plainly)
-        rounds = plainly[0].round
-        assert rounds_of(own, n, k, direction) == (rounds, rounds)
-        assert [cells(each, n) for each in own] == [cells(each, n) for each in again]
-        assert min(released_sizes(own, n)) >= k
-
-
 @settings(max_examples=examples(20), deadline=None)
 @given(st.integers(8, 90), st.integers(0, 10**6), st.integers(1, 8))
 def test_the_join_is_k_anonymous_and_no_round_earlier_would_be(n: int, seed: int, k: int) -> None:
@@ -136,26 +121,9 @@ def test_the_join_is_k_anonymous_and_no_round_earlier_would_be(n: int, seed: int
             each.further()
 
 
-def test_top_down_is_the_same_levels_backwards() -> None:
-    columns = columns_of(people(70, 2), 1)
-    up, down = ByMondrian(columns, 70, 3), MondrianDescent(columns, 70, 3)
-    up.start()
-    seen = [groups(up, 70)]
-    while up.further():
-        seen.append(groups(up, 70))
-    down.start()
-    for level in reversed(seen[1:]):
-        assert groups(down, 70) == level
-        assert down.further()
-    assert groups(down, 70) == seen[0]
-    assert not down.further()
-    down.back()
-    assert groups(down, 70) == seen[1]
-
-
 def test_what_mondrian_refuses() -> None:
     table = earners(8, 1)
     with pytest.raises(RequirementUnreachable, match="k = 9 needs at least 9 common records; there are 8"):
         ByMondrian(table.columns(["age"]), 8, 9)
     with pytest.raises(ParameterError, match="at least one attribute"):
-        MondrianDescent((), 8, 2)
+        ByMondrian((), 8, 2)

@@ -20,7 +20,7 @@ from masquerade.protocol.tds.party import Instruct
 from papers.paper_tables import loan_table
 from protocol.party_scripts import session_scripts
 from protocol.tampering import changing, tampering
-from protocol.test_mashup import LOANS, REQUIREMENT, bag, contract_of
+from protocol.test_mashup import LOANS, REQUIREMENT, contract_of
 
 
 def scripts(argmax: str) -> dict[str, Any]:
@@ -31,9 +31,6 @@ def with_one_message(script: Any, at: int, tamper: Callable[[Message], Message])
     """A party whose message number `at` is another than it should be."""
     sent = count()
     return tampering(script, lambda message: tamper(message) if next(sent) == at else message)
-
-
-ALONE = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -83,11 +80,6 @@ def flipped(value: bytes) -> st.SearchStrategy[bytes]:
     return st.integers(0, len(value) * 8 - 1).map(
         lambda bit: bytes(b ^ (1 << bit % 8 if at == bit // 8 else 0) for at, b in enumerate(value))
     )
-
-
-@pytest.mark.parametrize("argmax", ["secure", "plain"])
-def test_without_tampering_the_release_is_that_of_one_table(argmax: str) -> None:
-    assert bag(run_together(scripts(argmax))[ASSEMBLER].table) == bag(ALONE.table)
 
 
 @pytest.mark.parametrize(

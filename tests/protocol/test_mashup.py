@@ -213,12 +213,6 @@ def test_algorithm_2_of_the_papers_example(argmax: str) -> None:
     assert sorted(release.group_sizes.tolist()) == [5, 12, 17]
 
 
-def test_a_class_that_one_party_shares() -> None:
-    contract = contract_of(REQUIREMENT, LOANS, class_from="loans")
-    alone = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))
-    assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
-
-
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 def test_a_party_that_brings_the_class_alone(adversary: str) -> None:
     terms: dict[str, Any] = {"adversary": adversary, "epsilon": 0.01}

@@ -18,8 +18,6 @@ from masquerade.errors import MasqueradeError, PeerBrokeProtocol
 from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.protocol import ASSEMBLER
-from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.pairs import prepare_pair
 from masquerade.protocol.sensitive import back_ends, sorted_histogram
 from masquerade.protocol.sensitive.back_ends import shared_tests, transferred_histogram
 from masquerade.protocol.sensitive.costs import sorted_count_seconds, sorting_for, transferred_count_seconds
@@ -28,7 +26,7 @@ from masquerade.protocol.sensitive.sorted_histogram import Sorting
 from protocol import test_dka_sensitive as sensitive
 from protocol.party_scripts import session_scripts
 from protocol.tampering import changing, cut_short
-from protocol.test_dka import PARTIES, bag, breaking, people, plainly, real_view, scripts, shape
+from protocol.test_dka import PARTIES, bag, people, plainly, real_view, scripts
 from protocol.test_joint_histogram import NAMES, Labels, counted, together
 
 
@@ -234,20 +232,6 @@ def test_every_round_opens_what_plain_counting_does(n: int, seed: int, k: int) -
     assert bag(release.table) == expected
 
 
-@pytest.mark.usefixtures("always_sorted")
-@pytest.mark.parametrize("local", ["datafly", "top-down", "full-domain", "mondrian"])
-def test_a_broken_session_resumes_with_the_same_release(local: str) -> None:
-    table, k = people(40, 6), 3
-    expected, sides = plainly(table, k, local)
-    assert sides[0].round > 1
-    books = {name: Notebook() for name in PARTIES}
-    first = scripts(table, k, books, local)
-    first["berta"] = breaking(first["berta"], 2)
-    with pytest.raises(ConnectionError):
-        run_together(first)
-    assert bag(run_together(scripts(table, k, books, local))[ASSEMBLER].table) == expected
-
-
 @pytest.mark.parametrize("holder", PARTIES)
 @pytest.mark.usefixtures("always_sorted")
 def test_sensitive_values_are_counted_the_same(holder: str) -> None:
@@ -256,24 +240,6 @@ def test_sensitive_values_are_counted_the_same(holder: str) -> None:
     contract = sensitive.contract_of(requirement, holder, "datafly")
     release = run_together(session_scripts(contract, table))[ASSEMBLER]
     assert sensitive.bag(release.table) == sensitive.plainly(table, requirement, "datafly")
-
-
-@pytest.mark.parametrize("me", [0, 1])
-@pytest.mark.usefixtures("always_sorted")
-def test_a_view_of_dka_follows_from_chi(me: int) -> None:
-    """Algorithm 7, with a peer that knows nothing but χ: the same kinds and sizes."""
-    table, k = people(60, 7), 4
-    view, chis, _ = real_view(table, k, me)
-    wire, bound = Wire(), len(table) // k
-
-    def part(number: int) -> Script[None]:
-        pair = yield from prepare_pair(number, PARTIES, b"test")
-        for chi in chis:
-            nothing = np.full(chi.size, bound, np.uint64)
-            yield from shared_tests(pair, nothing, k, Bounds(chi.size, (bound, bound), (k, k)))
-
-    run_together({name: part(number) for number, name in enumerate(PARTIES)}, wire)
-    assert shape(wire.seen_by(PARTIES[me])) == [each for each in shape(view) if each[0] != "dka-chi"]
 
 
 # Attacks.

@@ -32,9 +32,12 @@ class BadStream(ValueError):
     """A stream that is refused; the text says why, and shows none of its content."""
 
 
-def write_stream(table: pa.Table) -> bytes:
-    """Encode a table of plain columns, without its metadata."""
-    columns = {name: _without_views(table.column(name)) for name in table.column_names}
+def write_columns(table: pa.Table) -> bytes:
+    """Encode a table of plain columns, without its metadata; dictionaries hold the values of the cut and no others."""
+    columns = {
+        name: column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
     plain = pa.table(columns) if columns else table.replace_schema_metadata(None)
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, plain.schema) as writer:
@@ -152,10 +155,6 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
-
-
 def _named_bytes(column: pa.ChunkedArray) -> int:
     """Return how long the cells of a dictionary column are when they are written out."""
     if not pa.types.is_dictionary(column.type):
@@ -225,11 +224,6 @@ def restored(column: pa.ChunkedArray, *, generalised: bool) -> pa.ChunkedArray:
         return column
     text = column.type.value_type
     return column.cast(pa.dictionary(pa.int32(), text) if generalised else text)
-
-
-def write_columns(columns: pa.Table) -> bytes:
-    """Encode columns as an Arrow stream. Dictionaries hold the values of the cut and nothing else."""
-    return write_stream(columns)
 
 
 def read_columns(message: Columns, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS) -> pa.Table:

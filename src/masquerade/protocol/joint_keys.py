@@ -253,60 +253,6 @@ class RatiosFound(Message, tag="joint-ratios", frozen=True):
     seconds: Seconds
 
 
-def joint_keys_party(question: JointKeys, participant: Participant) -> Script[int]:
-    """Run one party's part; return the number of common records."""
-    name, contract = participant.name, participant.contract
-    started = time.perf_counter()
-    rows = yield from find_common_rows(participant)
-    refuse_nobody(contract, rows)
-    common = agreed_table(participant.table, contract.attributes).take(rows)
-    aligned = time.perf_counter()
-    participant.on_stage(Stage("numbering groups"))
-    if len(common) < question.least_records:  # every party sees it, and in the same words
-        text = f"the parties have fewer than {question.least_records:,} records in common; no ratio is opened"
-        raise RequirementUnreachable(text, public=True)
-    own = common
-    if question.sample is not None:
-        own = common.take(np.arange(min(question.sample, len(common))))
-    sets = question.asked(contract)
-    mine = [each.name for each in contract.columns_of(name)]
-    groups = [group_rows([cell_codes(own, each) for each in mine if each in columns], len(own))[0] for columns in sets]
-    scale = RatioScale(len(own), question.measure, question.steps)
-    participant.before_showing()
-    participant.on_stage(Stage("preparing the transfers"))
-    me = contract.parties.index(name)
-    nonces = yield from exchange_nonces(me, contract.parties)
-    shared = yield from prepare(me, contract.parties, b"joint-keys\0" + contract.hash + b"".join(nonces))
-    opened = yield from joint_ratios(shared, groups, scale, participant.on_stage)
-    seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
-    yield Send((ASSEMBLER,), RatiosFound(len(common), tuple(opened), seconds))
-    yield Receive(ASSEMBLER, Received)
-    return len(common)
-
-
-def collect_ratios(question: JointKeys, contract: Contract) -> Script[JointRatios]:
-    """Return the ratios that all parties report."""
-    heard: dict[str, RatiosFound] = {}
-    sets = question.asked(contract)
-    for party in contract.parties:
-        found = heard[party] = yield Receive(party, RatiosFound)
-        first = heard[contract.parties[0]]
-        if (found.records, found.opened) != (first.records, first.opened):
-            who = f"{party} reports other ratios than {contract.parties[0]}"
-            raise PeerBrokeProtocol("", f"{who}: one of them does not follow the protocol")
-        compared = found.records if question.sample is None else min(question.sample, found.records)
-        scale = RatioScale(compared, question.measure, question.steps)
-        possible = len(found.opened) == len(sets) and all(0 <= number <= scale.most for number in found.opened)
-        if not max(1, question.least_records) <= found.records <= contract.most_records or not possible:
-            raise PeerBrokeProtocol(party, "reports ratios that no records have")
-    yield Send(contract.parties, Received())
-    seconds = {part: max(each.seconds.get(part, 0.0) for each in heard.values()) for part in ("align", "protocol")}
-    ratios = tuple(scale.ratio(number) for number in first.opened)
-    return JointRatios(
-        sets, ratios, question.measure, question.precision, first.records, compared, contract.parties, seconds
-    )
-
-
 # --- method -------------------------------------------------------------------------------------------------
 # The question how far columns of several parties together identify their common records, as a contract has it.
 #
@@ -406,11 +352,58 @@ class JointKeys(VerticalMethod):
 
     def party(self, participant: Participant) -> Script[int]:
         """Align, number the own groups of each set, sort under sharing, open the ratios."""
-        return joint_keys_party(self, participant)
+        name, contract = participant.name, participant.contract
+        started = time.perf_counter()
+        rows = yield from find_common_rows(participant)
+        refuse_nobody(contract, rows)
+        common = agreed_table(participant.table, contract.attributes).take(rows)
+        aligned = time.perf_counter()
+        participant.on_stage(Stage("numbering groups"))
+        if len(common) < self.least_records:  # every party sees it, and in the same words
+            text = f"the parties have fewer than {self.least_records:,} records in common; no ratio is opened"
+            raise RequirementUnreachable(text, public=True)
+        own = common
+        if self.sample is not None:
+            own = common.take(np.arange(min(self.sample, len(common))))
+        sets = self.asked(contract)
+        mine = [each.name for each in contract.columns_of(name)]
+        groups = [
+            group_rows([cell_codes(own, each) for each in mine if each in columns], len(own))[0] for columns in sets
+        ]
+        scale = RatioScale(len(own), self.measure, self.steps)
+        participant.before_showing()
+        participant.on_stage(Stage("preparing the transfers"))
+        me = contract.parties.index(name)
+        nonces = yield from exchange_nonces(me, contract.parties)
+        shared = yield from prepare(me, contract.parties, b"joint-keys\0" + contract.hash + b"".join(nonces))
+        opened = yield from joint_ratios(shared, groups, scale, participant.on_stage)
+        seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
+        yield Send((ASSEMBLER,), RatiosFound(len(common), tuple(opened), seconds))
+        yield Receive(ASSEMBLER, Received)
+        return len(common)
 
     def assembler(self, assembly: Assembly) -> Script[JointRatios]:
         """Hear the ratios of all parties, which must be the same."""
-        return collect_ratios(self, assembly.contract)
+        contract = assembly.contract
+        heard: dict[str, RatiosFound] = {}
+        sets = self.asked(contract)
+        for party in contract.parties:
+            found = heard[party] = yield Receive(party, RatiosFound)
+            first = heard[contract.parties[0]]
+            if (found.records, found.opened) != (first.records, first.opened):
+                who = f"{party} reports other ratios than {contract.parties[0]}"
+                raise PeerBrokeProtocol("", f"{who}: one of them does not follow the protocol")
+            compared = found.records if self.sample is None else min(self.sample, found.records)
+            scale = RatioScale(compared, self.measure, self.steps)
+            possible = len(found.opened) == len(sets) and all(0 <= number <= scale.most for number in found.opened)
+            if not max(1, self.least_records) <= found.records <= contract.most_records or not possible:
+                raise PeerBrokeProtocol(party, "reports ratios that no records have")
+        yield Send(contract.parties, Received())
+        seconds = {part: max(each.seconds.get(part, 0.0) for each in heard.values()) for part in ("align", "protocol")}
+        ratios = tuple(scale.ratio(number) for number in first.opened)
+        return JointRatios(
+            sets, ratios, self.measure, self.precision, first.records, compared, contract.parties, seconds
+        )
 
     def disclosure(self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool) -> Disclosure:
         """Who is common, and a ratio for each set; no column leaves."""

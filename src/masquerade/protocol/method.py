@@ -322,18 +322,14 @@ class Automatic(AskedMethod):
     @property
     def candidates(self) -> tuple[PreferredMethod, ...]:
         """The methods in their settings, the preferred ones first."""
-        found = [
-            PreferredMethod(method(**self._passed_on(method), **each.settings), each)
-            for method in self.methods()
-            for each in method.preferences
-        ]
+        found = []
+        for method in self.methods():
+            # The parameters of the choice that the method has, too, are passed on.
+            own = {each.name for each in parameters_of(method)}
+            given = {each.name: getattr(self, each.name) for each in parameters_of(type(self)) if each.name in own}
+            found += [PreferredMethod(method(**given, **each.settings), each) for each in method.preferences]
         found.sort(key=lambda each: each.preference.rank)
         return tuple(each for each in found if self.among is None or each.written in self.among)
-
-    def _passed_on(self, method: type[SessionMethod]) -> dict[str, Any]:
-        """Return the parameters of the choice that the method has, too."""
-        own = {each.name for each in parameters_of(method)}
-        return {each.name: getattr(self, each.name) for each in parameters_of(type(self)) if each.name in own}
 
     def as_agreed(self, written: Written) -> Self:
         """Return the choice with its own parameters as in a method that was agreed."""

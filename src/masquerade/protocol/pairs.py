@@ -226,48 +226,43 @@ def shared_outputs(pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str,
 
     Each party supplies the bits of its own inputs; together they must supply all of them.
     """
-    return (yield from _outputs(pair, circuit, size, inputs, frozenset()))
+    return (yield from _outputs(pair, circuit, size, inputs, opens=False))
 
 
-def read_outputs(
-    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], readers: frozenset[int] = frozenset((0, 1))
-) -> Script[dict[str, Bits]]:
-    """Evaluate a circuit so that `readers` read all outputs; a party that is not among them gets nothing."""
-    if not readers or not readers <= {0, 1}:
-        raise Bug("an output is read by party 0, by party 1 or by both")
-    return (yield from _outputs(pair, circuit, size, inputs, readers))
+def read_outputs(pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits]) -> Script[dict[str, Bits]]:
+    """Evaluate a circuit so that both parties read all outputs."""
+    return (yield from _outputs(pair, circuit, size, inputs, opens=True))
 
 
 def _outputs(
-    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], readers: frozenset[int]
+    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], *, opens: bool
 ) -> Script[dict[str, Bits]]:
-    """Return this party's outputs: shares without readers, values for a reader, else nothing."""
     # Slices of instances that fit in one message each; the same on both sides.
     bits = sum(circuit.width(name) for name in circuit.inputs)
     parts = list(slices(size, max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))))
-    found = yield from (_garbled if pair.me == 0 else _evaluated)(pair, circuit, parts, inputs, readers)
-    return {name: np.concatenate([each[name] for each in found], axis=1) for name in circuit.outputs} if found else {}
+    found = yield from (_garbled if pair.me == 0 else _evaluated)(pair, circuit, parts, inputs, opens)
+    return {name: np.concatenate([each[name] for each in found], axis=1) for name in circuit.outputs}
 
 
 def _garbled(
-    pair: Pair, circuit: Circuit, parts: Sequence[slice], inputs: Mapping[str, Bits], readers: frozenset[int]
+    pair: Pair, circuit: Circuit, parts: Sequence[slice], inputs: Mapping[str, Bits], opens: bool
 ) -> Script[list[dict[str, Bits]]]:
     found = []
     for part in parts:
         heard = yield Receive(pair.peer, CircuitInput)
         mine = {name: bits[:, part] for name, bits in inputs.items()}
         with blaming(pair.peer):
-            kept, message = pair.garble(circuit, part.stop - part.start, mine, heard.columns, tagged=1 in readers)
+            kept, message = pair.garble(circuit, part.stop - part.start, mine, heard.columns, tagged=opens)
         yield Send((pair.peer,), message)
-        if 0 in readers:
+        if opens:
             found.append((yield from received(pair.peer, CircuitOutput, kept.decode, *circuit.outputs)))
-        elif not readers:
+        else:
             found.append(kept.shares(*circuit.outputs))
     return found
 
 
 def _evaluated(
-    pair: Pair, circuit: Circuit, parts: Sequence[slice], inputs: Mapping[str, Bits], readers: frozenset[int]
+    pair: Pair, circuit: Circuit, parts: Sequence[slice], inputs: Mapping[str, Bits], opens: bool
 ) -> Script[list[dict[str, Bits]]]:
     found = []
     waiting: list[ReceivedBatch] = []
@@ -280,22 +275,18 @@ def _evaluated(
 
     for part in parts[:1]:
         yield order(part)
-    answers = 0 in readers
     for at, part in enumerate(parts):
         following = parts[at + 1 : at + 2]
-        if not answers:  # one ahead, so that the garbler never waits; otherwise it waits for our answer first
+        if not opens:  # one ahead, so that the garbler never waits; otherwise it waits for our answer first
             yield from map(order, following)
         heard = yield Receive(pair.peer, GarbledCircuit)
         mine = {name: bits[:, part] for name, bits in inputs.items()}
         with blaming(pair.peer):
             held = pair.evaluate(circuit, part.stop - part.start, mine, waiting.pop(0), heard)
-            if 1 in readers:
-                found.append(held.decode(heard.tags, *circuit.outputs))
-        if answers:
+            found.append(held.decode(heard.tags, *circuit.outputs) if opens else held.shares(*circuit.outputs))
+        if opens:
             yield Send((pair.peer,), CircuitOutput(held.labels(*circuit.outputs)))
             yield from map(order, following)
-        elif not readers:
-            found.append(held.shares(*circuit.outputs))
     return found
 
 

@@ -378,7 +378,14 @@ class SecureArgMax:
             raise Bug("more comparisons are made than were prepared")
         self._rounds_left -= len(bids)
         words = self._words.each([(bid.score, bid.position) if bid is not None else None for bid in bids])
-        flags = yield from (self._of_two(words) if len(self._parties) == 2 else self._of_many(words))
+        if len(self._parties) == 2:
+            flags = yield from self._of_two(words)
+        else:  # all pairs are compared, and then is found out who won all of its own comparisons
+            shares = yield from self._compare_pairs(words)
+            if self._triples is None:
+                raise Bug("no triples are in stock")
+            part = SharedEvaluation(self._held(), self._me, shares, self._triples)
+            flags = yield from evaluate_and_open(part, self._me, self._parties, "winner")
         winners: list[Winner | None] = []
         for bid, won in zip(bids, flags.T, strict=True):
             found = np.flatnonzero(won).tolist()
@@ -431,14 +438,6 @@ class SecureArgMax:
             with blaming(peer, _READ):
                 read = kept.decode(verdict.labels, *OUTPUTS)
         return np.concatenate([read[name] for name in OUTPUTS])
-
-    def _of_many(self, word: Bits) -> Script[Bits]:
-        """Compare all pairs of more than two parties, then find who won all of its own comparisons."""
-        shares = yield from self._compare_pairs(word)
-        if self._triples is None:
-            raise Bug("no triples are in stock")
-        part = SharedEvaluation(self._held(), self._me, shares, self._triples)
-        return (yield from evaluate_and_open(part, self._me, self._parties, "winner"))
 
     def _held(self) -> HeldCircuit:
         """The circuit of the comparisons' results, of all of which every party holds a share."""

@@ -2,15 +2,12 @@
 
 | | first | a step further |
 |---|---|---|
-| `ByRecords` | Datafly as in the DkA paper: records in a group of k are left as they are | everybody climbs one step |
-| `ByColumns` | Sweeney's Datafly: everybody climbs until all groups have k | the same |
 | `FullDomain` | of all combinations of levels, one with the fewest steps in all | the widest attribute one level up |
-| `Descent` | everything at the top | one step back down the way of `ByColumns`, while groups have k |
+| `Descent` | everything at the top | one step back down the way of Sweeney's Datafly, while groups have k |
 | `ByMondrian` | Mondrian for k (`anonymizers.py`) | small groups join others: all are twice as large |
-| `MondrianDescent` | one group | the same, backwards |
 
-Attributes need taxonomies, but Mondrian takes numbers as they are. `Descent` and `MondrianDescent` are for the top-down
-variant (§7 of the paper).
+Attributes need taxonomies, but Mondrian takes numbers as they are. `Descent` is for the top-down variant (§7 of the
+paper).
 """
 
 from __future__ import annotations
@@ -57,14 +54,6 @@ def labels_of(columns: Grouped, rows: Rows, k: int, bound: int) -> Labels:
     return renumbered[numbers]
 
 
-def climb_small(columns: BottomUpColumns, rows: Rows, k: int, bound: int) -> None:
-    """Generalise records without a group of k, as long as k of them remain."""
-    while rows.size >= k:
-        rows = rows[labels_of(columns, rows, k, bound) == bound]
-        if rows.size < k or columns.climb(rows) is None:
-            break
-
-
 def all_large(columns: Grouped, rows: Rows, k: int) -> bool:
     """Return whether every group of these records has at least k of them."""
     numbers, n_groups = columns.groups(rows)
@@ -85,55 +74,6 @@ class LocalAnonymizer(Grouped, Protocol):
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
         """Return the columns of these records as generalised so far."""
-
-
-class TopDownAnonymizer(LocalAnonymizer, Protocol):
-    """What the top-down variant also needs."""
-
-    def back(self) -> None:
-        """Undo the last step."""
-
-
-class _BottomUp:
-    """Base of the anonymizers that generalise step by step."""
-
-    def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        refuse_few(n_records, k)
-        self._k, self._everybody = k, np.arange(n_records)
-        self._generalised = BottomUpColumns(columns)
-
-    def further(self) -> bool:
-        """Generalise all records one step."""
-        return self._generalised.climb(self._everybody) is not None
-
-    def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """Return the group of each of these records, and the number of groups."""
-        return self._generalised.groups(rows)
-
-    def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """Return the columns of these records as generalised so far."""
-        return self._generalised.released(rows)
-
-    def _climb_until_large(self) -> None:
-        while not all_large(self._generalised, self._everybody, self._k):
-            self.further()
-
-
-class ByColumns(_BottomUp):
-    """Datafly on whole columns."""
-
-    def start(self) -> None:
-        """Generalise all records until every group has k."""
-        self._climb_until_large()
-
-
-class ByRecords(_BottomUp):
-    """Datafly that leaves records alone as soon as their group has k."""
-
-    def start(self) -> None:
-        """Generalise records without a group of k; when fewer than k remain, generalise all records."""
-        climb_small(self._generalised, self._everybody, self._k, self._everybody.size)
-        self._climb_until_large()
 
 
 class FullDomain:
@@ -174,12 +114,13 @@ class FullDomain:
         return self._per_column[at][self._level[at]]
 
 
-class Descent(_BottomUp):
-    """From the top down: the steps of `ByColumns` in reverse, as far as every group has k."""
+class Descent:
+    """From the top down: the steps of Datafly on whole columns in reverse, as far as every group has k."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        super().__init__(columns, n_records, k)
-        self._columns, self._lowest, steps = columns, -1, 0
+        refuse_few(n_records, k)
+        self._columns, self._everybody = columns, np.arange(n_records)
+        self._generalised, self._lowest, steps = BottomUpColumns(columns), -1, 0
         while True:
             if self._lowest < 0 and all_large(self._generalised, self._everybody, k):
                 self._lowest = steps
@@ -202,6 +143,14 @@ class Descent(_BottomUp):
     def back(self) -> None:
         """Undo the last step."""
         self._go_to(min(self._steps + 1, self._top))
+
+    def groups(self, rows: Rows) -> tuple[Counts, int]:
+        """Return the group of each of these records, and the number of groups."""
+        return self._generalised.groups(rows)
+
+    def released(self, rows: Rows) -> tuple[Generalised, ...]:
+        """Return the columns of these records as generalised so far."""
+        return self._generalised.released(rows)
 
     def _go_to(self, steps: int) -> None:
         self._steps, self._generalised = steps, BottomUpColumns(self._columns)
@@ -363,12 +312,11 @@ class _Nodes(_Extent):
 # level at which nothing merges is left out: every step but those at the top changes the party's table, and
 # the number of rounds follows from its release (Algorithm 5).
 #
-# Bottom-up (`ByMondrian`) starts at the lowest level, top-down (`MondrianDescent`, §7 of the paper) at one
-# group. Attributes may have taxonomies or be numbers without one.
+# Attributes may have taxonomies or be numbers without one.
 
 
-class _OnLevels:
-    """Base of both directions."""
+class ByMondrian:
+    """Mondrian for k, then larger groups."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
         refuse_few(n_records, k)
@@ -388,39 +336,16 @@ class _OnLevels:
         """Return the columns of these records as generalised so far."""
         return tuple(column.of_rows(rows) for column in self._levels[self._at].released(self._axes))
 
-    def _move(self, to: int) -> bool:
-        if not 0 <= to < len(self._levels):
-            return False
-        self._at = to
-        return True
-
-
-class ByMondrian(_OnLevels):
-    """Bottom-up: Mondrian for k, then larger groups."""
-
     def start(self) -> None:
         """Start at the lowest level."""
         self._at = 0
 
     def further(self) -> bool:
         """Go one level up. Return False at the top."""
-        return self._move(self._at + 1)
-
-
-class MondrianDescent(_OnLevels):
-    """Top-down: from one group down to those of Mondrian for k."""
-
-    def start(self) -> None:
-        """Put all records in one group."""
-        self._at = len(self._levels) - 1
-
-    def further(self) -> bool:
-        """Go one level down. Return False at the lowest."""
-        return self._move(self._at - 1)
-
-    def back(self) -> None:
-        """Undo the last step."""
-        self._move(self._at + 1)
+        if self._at + 1 == len(self._levels):
+            return False
+        self._at += 1
+        return True
 
 
 def levels_of(columns: Sequence[Column], n_records: int, k: int) -> list[Partition]:

@@ -37,7 +37,7 @@ from masquerade.net import Receive, Script, Send
 from masquerade.privacy import GroupRequirement, SharedRow
 from masquerade.progress import OnStage, Stage
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.dka.side import Tested
+from masquerade.protocol.dka.side import JointTests, Tested
 from masquerade.protocol.pairs import Pair, exchange_nonces, prepare_pair, read_outputs, shared_outputs
 from masquerade.protocol.providers.shared_counts import SharedBits, prepare
 from masquerade.protocol.sensitive.back_ends import shared_tests, value_counts_of_groups
@@ -154,14 +154,12 @@ def prepare_tests(me: int, parties: Sequence[str], purpose: bytes) -> Script[tup
     return (yield from prepare(me, parties, session)), session
 
 
-def joint_tests(
-    tested: Pair | SharedBits, sensitive: Sequence[SensitiveTest], most: Sequence[int] = ()
-) -> PairTests | SortedTests:
+def joint_tests(tested: Pair | SharedBits, sensitive: Sequence[SensitiveTest], most: Sequence[int] = ()) -> JointTests:
     """Return this party's side of the tests; `most` are the bounds on groups where they are not as many as k allows."""
     return PairTests(tested, sensitive, most) if isinstance(tested, Pair) else SortedTests(tested, sensitive, most)
 
 
-class PairTests:
+class PairTests(JointTests):
     """One party's side of the tests between two.
 
     `most` are the public bounds on both parties' groups, where they are not as many as k allows.
@@ -169,11 +167,7 @@ class PairTests:
 
     def __init__(self, pair: Pair, sensitive: Sequence[SensitiveTest] = (), most: Sequence[int] = ()) -> None:
         self._pair, self._sensitive, self._most = pair, sensitive, most
-
-    @property
-    def peers(self) -> Sequence[str]:
-        """The other party."""
-        return (self._pair.peer,)
+        self.peers = (pair.peer,)
 
     def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
         """Return this party's XOR share of "the record's joint group is good" (the paper's ω)."""
@@ -185,10 +179,6 @@ class PairTests:
                 shares.append((yield from test.good_groups(self._pair, side, bounds, on_stage)))
             return (yield from self.all_set(np.stack(shares)))
         return (yield from shared_tests(self._pair, side.labels(), side.k, bounds, on_stage))
-
-    def conjunction(self, share: Bits) -> Script[Bits]:
-        """Compare both strings of shares, one of them inverted (step 8 of Algorithm 4)."""
-        return (yield from self.all_set(share[:, None]))
 
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether both say yes."""
@@ -291,7 +281,7 @@ def _take_if(width: int) -> Circuit:
 # --- sorted tests -------------------------------------------------------------------------------------------
 
 
-class SortedTests:
+class SortedTests(JointTests):
     """One party's side of the tests among several.
 
     `most` are the public bounds on all parties' groups, where they are not as many as k allows.
@@ -299,11 +289,7 @@ class SortedTests:
 
     def __init__(self, shared: SharedBits, sensitive: Sequence[SensitiveTest] = (), most: Sequence[int] = ()) -> None:
         self._shared, self._sensitive, self._most = shared, sensitive, most
-
-    @property
-    def peers(self) -> Sequence[str]:
-        """The other parties."""
-        return self._shared.peers
+        self.peers = shared.peers
 
     def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
         """Return this party's XOR share of "the record's joint group is good"."""
@@ -326,10 +312,6 @@ class SortedTests:
             good[:, low], good[:, high] = out[:1], out[1:]
         allowed = np.concatenate([good, *(each[-1:] for each in everybody)])
         return np.asarray((yield from self._all_of(allowed))[0])
-
-    def conjunction(self, share: Bits) -> Script[Bits]:
-        """Return this party's share of whether all bits are set."""
-        return (yield from self.all_set(share[:, None]))
 
     def all_set(self, shares: Bits) -> Script[Bits]:
         """Return this party's XOR share of the conjunction of each column."""

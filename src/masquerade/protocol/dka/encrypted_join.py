@@ -34,7 +34,7 @@ from masquerade.engine import Rows, first_rows, group_rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import Requirement, insist, verify
-from masquerade.protocol.hand_in import BadStream, read_stream, write_stream
+from masquerade.protocol.hand_in import BadStream, read_stream, write_columns
 from masquerade.protocol.pairs import received, slices
 
 _BATCH = 1 << 14  # ciphertexts in one message: 4 MB
@@ -99,7 +99,7 @@ def join_first(
     cells = dict(zip((*mine.column_names, *theirs), (*mine.columns, *beside.columns), strict=True))
     joined = _in_order(pa.table({name: cells[name] for name in order}))
     _check(joined, requirement)
-    yield Send((peer,), JoinedCells(write_stream(joined)))
+    yield Send((peer,), JoinedCells(write_columns(joined)))
     return joined
 
 
@@ -116,7 +116,7 @@ def join_second(peer: str, own: pa.Table, order: Sequence[str], requirement: Req
         renewed = [public.rerandomise(ciphertexts[at]) for at in way[part]]
         yield Send((peer,), EncryptedRows(public.encode(renewed)))
     mine = own.take(pa.array(way))
-    yield Send((peer,), PairedCells(write_stream(mine)))
+    yield Send((peer,), PairedCells(write_columns(mine)))
     joined = _read(peer, (yield Receive(peer, JoinedCells)).table, order, own.num_rows)
     if not _same_cells(_in_order(joined.select(own.column_names)), mine):
         raise PeerBrokeProtocol(peer, "joined other cells than it was given")

@@ -25,15 +25,7 @@ from masquerade.engine import Rows
 from masquerade.errors import Bug, PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.progress import OnStage, Stage, silent
-from masquerade.protocol.dka.anonymizers import (
-    Labels,
-    LocalAnonymizer,
-    TopDownAnonymizer,
-    climb_small,
-    labels_of,
-    most_groups,
-    refuse_few,
-)
+from masquerade.protocol.dka.anonymizers import Descent, Labels, LocalAnonymizer, labels_of, most_groups, refuse_few
 
 Opened = NDArray[np.bool_]
 Opening = Literal["each", "all", "end"]  # a bit a record; whether all pass; whether nobody has a further step
@@ -122,7 +114,7 @@ class BottomUpSide(_FrameworkSide):
 class TopDownSide(_FrameworkSide):
     """More specific from round to round, until a test fails or nobody has a finer step."""
 
-    def __init__(self, own: TopDownAnonymizer, n_records: int, k: int) -> None:
+    def __init__(self, own: Descent, n_records: int, k: int) -> None:
         super().__init__(own, n_records, k)
         self._own = own
 
@@ -162,7 +154,11 @@ class DataflySide(Side):
         self._generalised = BottomUpColumns(columns)
         self._passed = np.zeros(n_records, bool)
         self.opens, self._only_sizes = "each", only_sizes
-        climb_small(self._generalised, self.left, k, self.bound)  # step 1
+        rest = self.left  # records in a group of k are not generalised further (step 1)
+        while rest.size >= k:
+            rest = rest[labels_of(self._generalised, rest, k, self.bound) == self.bound]
+            if rest.size < k or self._generalised.climb(rest) is None:
+                break
 
     def labels(self) -> Labels:
         """Return the own groups of the remaining records."""
@@ -224,22 +220,20 @@ class ChiShare(Message, tag="dka-chi", frozen=True):
     bits: bytes
 
 
-class JointTests(Protocol):
+class JointTests(ABC):
     """What all parties compute together; every party calls the same in the same order."""
 
-    @property
-    def peers(self) -> Sequence[str]:
-        """The other parties."""
+    peers: Sequence[str]  # the other parties
 
+    @abstractmethod
     def good_groups(self, side: Tested, on_stage: OnStage) -> Script[Bits]:
-        """Return this party's XOR share of "the record's joint group is good", one bit a remaining record."""
+        """Return this party's XOR share of "the record's joint group is good" (the paper's ω), one bit a record."""
 
-    def conjunction(self, share: Bits) -> Script[Bits]:
-        """Return this party's XOR share of the one bit whether all shared bits are set."""
-
+    @abstractmethod
     def all_set(self, shares: Bits) -> Script[Bits]:
         """Return this party's XOR share of the conjunction of each column."""
 
+    @abstractmethod
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether all parties say yes, and let nobody learn more."""
 
@@ -267,7 +261,7 @@ def _asked(tests: JointTests, side: Side, on_stage: OnStage) -> Script[Opened]:
     share = yield from tests.good_groups(side, on_stage)
     on_stage(Stage("opening"))
     if side.opens == "all":
-        share = yield from tests.conjunction(share)
+        share = yield from tests.all_set(share[:, None])  # whether all pass (step 8 of Algorithm 4)
     return (yield from open_shares(tests.peers, share)).astype(bool)
 
 

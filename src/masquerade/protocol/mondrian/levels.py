@@ -59,18 +59,22 @@ def cut_together(
         batch = groups.open
         won, best = yield from _winners(parties, schema, me, batch, groups.best(), argmax, checks)
         is_cut, mine = won >= 0, won == me
-        cuts = _Merged(batch, is_cut)
+        n_parts, part_of_row = np.ones(batch.n_groups, np.int64), np.zeros(batch.n_records, np.uint32)
+        made = []  # by each winner
         if is_cut.any():
             own = best.of(mine)
-            cuts.add(mine, own)
+            made.append((mine, own))
             yield Send(peers, write_cuts(positions[best.axis[mine]], own))
             for number, name in enumerate(parties):
                 if number != me:
                     message = yield Receive(name, LevelCuts)
                     theirs = won == number
-                    cuts.add(theirs, understood(message, name, number, schema, groups, batch, theirs))
+                    made.append((theirs, understood(message, name, number, schema, groups, batch, theirs)))
+        for flags, cuts in made:
+            n_parts[flags], part_of_row[np.repeat(flags, batch.sizes)] = cuts.n_parts, cuts.part_of_row
         # All at once: parts are numbered in the order of their groups, whoever cuts those.
-        groups.cut(cuts.all(), is_cut, best, mine)
+        all_cuts = PartsOfGroups(n_parts[is_cut], part_of_row[np.repeat(is_cut, batch.sizes)])
+        groups.cut(all_cuts, is_cut, best, mine)
         on_level()
     finished = groups.done()
     yield from insist_on_same_groups(peers, finished.each_label())
@@ -94,7 +98,10 @@ def _winners(
     while waiting.any():
         # Before anything is asked: about a cut that would not be made nobody is to learn a bit.
         yield from argmax.stock_up(int(waiting.sum()))
-        winners = yield from argmax.each(_bids(best, positions, waiting))
+        bids = zip(ordered(best.scores[waiting]), best.axis[waiting], strict=True)
+        winners = yield from argmax.each(
+            [Bid(int(score), int(positions[axis])) if axis >= 0 else None for score, axis in bids]
+        )
         won[waiting] = [winner.party if winner is not None else -1 for winner in winners]
         if checks is None:
             break
@@ -121,31 +128,6 @@ def understood(
     if cut.n_groups and not groups.satisfied(cuts, cut).all():
         raise PeerBrokeProtocol(sender, "cut a group against the requirement")
     return cuts
-
-
-class _Merged:
-    """The cuts of all winners of a level, put together."""
-
-    def __init__(self, batch: Batch, is_cut: Flags) -> None:
-        self._batch, self._is_cut = batch, is_cut
-        self._n_parts = np.ones(batch.n_groups, np.int64)
-        self._part_of_row = np.zeros(batch.n_records, np.uint32)
-
-    def add(self, groups: Flags, cuts: PartsOfGroups) -> None:
-        self._n_parts[groups] = cuts.n_parts
-        self._part_of_row[np.repeat(groups, self._batch.sizes)] = cuts.part_of_row
-
-    def all(self) -> PartsOfGroups:
-        rows = np.repeat(self._is_cut, self._batch.sizes)
-        return PartsOfGroups(self._n_parts[self._is_cut], self._part_of_row[rows])
-
-
-def _bids(best: BestCuts, positions: Counts, groups: Flags) -> list[Bid | None]:
-    scores = ordered(best.scores[groups])
-    return [
-        Bid(int(score), int(positions[axis])) if axis >= 0 else None
-        for score, axis in zip(scores, best.axis[groups], strict=True)
-    ]
 
 
 # --- cuts as they travel ------------------------------------------------------------------------------------

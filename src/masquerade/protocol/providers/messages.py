@@ -101,30 +101,25 @@ class _Nonsense(ValueError):
 
 def _written(attribute: Attribute) -> WrittenAttribute:
     taxonomy = attribute.taxonomy
+    tree: WrittenTaxonomy | Literal["flat"] | None
+    if isinstance(taxonomy, Taxonomy):
+        edges = None if taxonomy.edges is None else tuple(write_number(edge) for edge in taxonomy.edges)
+        nodes = tuple((node.name, node.parent) for node in taxonomy.nodes)
+        tree = WrittenTaxonomy(nodes, edges, re.split(r"[/\\]", taxonomy.source)[-1])
+    else:
+        tree = taxonomy
     written = WrittenAttribute(
         attribute.name,
         attribute.kind,
-        _written_tree(taxonomy) if isinstance(taxonomy, Taxonomy) else taxonomy,
-        _written_bound(attribute.lower),
-        _written_bound(attribute.upper),
+        tree,
+        None if attribute.lower is None else write_number(attribute.lower),
+        None if attribute.upper is None else write_number(attribute.upper),
     )
     try:
         _read(written)  # so that an unreadable attribute is reported here, and not by others as our fault
     except _Nonsense as error:
         raise ParameterError(f"attribute {attribute.name}: {error}") from None
     return written
-
-
-def _written_tree(taxonomy: Taxonomy) -> WrittenTaxonomy:
-    return WrittenTaxonomy(
-        tuple((node.name, node.parent) for node in taxonomy.nodes),
-        None if taxonomy.edges is None else tuple(write_number(edge) for edge in taxonomy.edges),
-        re.split(r"[/\\]", taxonomy.source)[-1],
-    )
-
-
-def _written_bound(bound: Number | None) -> str | None:
-    return None if bound is None else write_number(bound)
 
 
 def _without_source(written: WrittenAttribute) -> WrittenAttribute:
@@ -260,19 +255,13 @@ def read_rows(
         raise PeerBrokeProtocol(sender, "handed in no record")
     for name in names:
         column = table.column(name)
-        if not _is_writable(column):
-            raise PeerBrokeProtocol(sender, f"handed in a column {name} of a kind that no table here has")
+        try:
+            texts(_without_dictionary(column.slice(0, 1)).combine_chunks())
+        except (pa.ArrowException, ValueError):  # for example an unknown time zone
+            raise PeerBrokeProtocol(sender, f"handed in a column {name} of a kind that no table here has") from None
         if column.null_count:
             raise PeerBrokeProtocol(sender, f"handed in column {name} with missing cells")
     return table
-
-
-def _is_writable(column: pa.ChunkedArray) -> bool:
-    try:
-        texts(_without_dictionary(column.slice(0, 1)).combine_chunks())
-    except (pa.ArrowException, ValueError):  # for example an unknown time zone
-        return False
-    return True
 
 
 def stacked(tables: dict[str, pa.Table], provider: str) -> pa.Table:

@@ -245,24 +245,19 @@ def _peers_learn(contract: Contract, party: str, terms: Collaboration, schema: S
     if sensitive:
         yield f"{others}: all values of {', '.join(sensitive)} that occur at any party, as the release will show them"
         yield f"coordinator: {party}'s own values of {', '.join(sensitive)}, before the release shows them"
-    numbers = [
-        column.name
-        for column in contract.qid_columns
-        if schema is None or column.name not in schema or _is_open(schema, column.name)
-    ]
+    numbers = []  # that may lack bounds
+    for name in qid_names(contract):
+        known = schema[name] if schema is not None and name in schema else None
+        if known is None or (
+            known.kind != "categorical" and known.taxonomy is None and (known.lower is None or known.upper is None)
+        ):
+            numbers.append(name)
     if numbers:
         yield (
             f"{others}: of {', '.join(numbers)}, where numbers without bounds, how many decimals all parties' values "
             "have, whether one is negative, and the power of two above the largest"
         )
     yield "coordinator: that the session runs, its stage and how many cuts were tried"
-
-
-def _is_open(schema: Schema, name: str) -> bool:
-    attribute = schema[name]
-    if attribute.kind == "categorical" or attribute.taxonomy is not None:
-        return False
-    return attribute.lower is None or attribute.upper is None
 
 
 def _figures(contract: Contract, secure: bool) -> dict[str, str]:

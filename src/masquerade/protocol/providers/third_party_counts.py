@@ -50,7 +50,6 @@ class CountingJudge:
     def __init__(self, criterion: Criterion, providers: Codes, sensitive: Sequence[SensitiveCodes]) -> None:
         self._criterion, self._providers, self._sensitive = criterion, providers, tuple(sensitive)
         self._wholes = [each.whole for each in sensitive]
-        self.asked = 0  # parts judged so far
 
     def of_rows(self, rows: Rows) -> CountingJudge:
         """Return the judge of these rows alone."""
@@ -80,7 +79,6 @@ class CountingJudge:
 
     def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Counts]]:
         """Count the records of each part by provider, and by provider and value."""
-        self.asked += len(parts)
         sizes = np.array([part.size for part in parts], np.int64)
         label = np.repeat(np.arange(len(parts)), sizes)
         rows = np.concatenate(parts) if parts else np.zeros(0, np.intp)

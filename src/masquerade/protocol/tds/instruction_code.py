@@ -37,7 +37,10 @@ def unpack(data: bytes, n_children: int, n_carriers: int) -> Children:
         case b"\0":
             plain = data[1:]
         case b"\1":
-            plain = _inflated(data[1:], size)
+            try:  # at most one byte more than agreed, so that a small message cannot expand without limit
+                plain = zlib.decompressobj(-15).decompress(data[1:], size + 1)
+            except zlib.error:
+                raise ValueError("broken compression") from None
         case _:
             raise ValueError("an unknown form of instruction")
     if len(plain) != size:
@@ -58,12 +61,3 @@ def _bits(n_children: int) -> int:
 def _deflated(plain: bytes, strategy: int) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15, 9, strategy)
     return packer.compress(plain) + packer.flush()
-
-
-def _inflated(data: bytes, size: int) -> bytes:
-    """Inflate to at most one byte more than agreed, so that a small message cannot expand without limit."""
-    unpacker = zlib.decompressobj(-15)
-    try:
-        return unpacker.decompress(data, size + 1)
-    except zlib.error:
-        raise ValueError("broken compression") from None
