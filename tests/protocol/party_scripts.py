@@ -6,15 +6,44 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import masquerade as mq
-from masquerade.methods import method_of
+from masquerade.methods import method_of, written_method
 from masquerade.net import Script
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Participant
+from masquerade.protocol import (
+    ASSEMBLER,
+    Assembly,
+    Contract,
+    Contribution,
+    Participant,
+    SessionMethod,
+    written_requirement,
+)
 
 
 def party_script(
     name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any
 ) -> Script[int]:
     return method_of(contract).party(Participant(name, contract, table, ids, **hooks))
+
+
+def contract_for(
+    requirement: mq.Requirement,
+    holders: Mapping[str, str],
+    method: SessionMethod,
+    *,
+    sensitive: Mapping[str, str] | None = None,
+    **terms: Any,
+) -> Contract:
+    """A contract over attributes and sensitive columns, each with its holder; all holders in order are the parties."""
+    columns = [Contribution(name, holder, "attribute") for name, holder in holders.items()]
+    columns += [Contribution(name, holder, "sensitive") for name, holder in (sensitive or {}).items()]
+    fitted = method.fitted(requirement.parts, terms.get("m", 0), terms.get("class_name"))
+    return Contract(
+        parties=terms.pop("parties", tuple(sorted({each.holder for each in columns}))),
+        columns=tuple(columns),
+        requirements=tuple(written_requirement(part) for part in requirement.parts),
+        method=written_method(fitted),
+        **terms,
+    )
 
 
 def session_scripts(

@@ -16,16 +16,16 @@ from examples import examples
 from masquerade.anonymize import reachable_rows, start_groups
 from masquerade.crypto import unpack
 from masquerade.errors import ParameterError, PeerBrokeProtocol
-from masquerade.methods import written_method
 from masquerade.net import kind_of
 from masquerade.net.memory import Wire
-from masquerade.protocol import Contract, Contribution, SessionMethod, proposal_of, terms_of, written_requirement
+from masquerade.protocol import Contract, SessionMethod, proposal_of, terms_of
 from masquerade.protocol.boundaries import MostGroups, Reachable, StartValues
 from masquerade.protocol.dka.side import ChiShare
 from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.tds.method import JointSpecialization
 from papers.paper_tables import JOB
+from protocol.party_scripts import contract_for
 from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, run_mashup
 
@@ -46,17 +46,9 @@ def bounded(names: tuple[str, ...]) -> mq.Schema:
 def contract_of(
     requirement: mq.Requirement, holders: dict[str, str], schema: mq.Schema, method: SessionMethod, **terms: Any
 ) -> Contract:
-    return Contract(
-        parties=tuple(sorted({*holders.values()})),
-        columns=tuple(
-            Contribution(name, holder, "sensitive" if name == "Ill" else "attribute")
-            for name, holder in holders.items()
-        ),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(method.fitted(requirement.parts, 0, None)),
-        attributes=terms_of(schema),
-        **terms,
-    )
+    sensitive = {name: holder for name, holder in holders.items() if name == "Ill"}
+    others = {name: holder for name, holder in holders.items() if name != "Ill"}
+    return contract_for(requirement, others, method, sensitive=sensitive, attributes=terms_of(schema), **terms)
 
 
 def alone(method: SessionMethod) -> Any:

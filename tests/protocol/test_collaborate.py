@@ -14,13 +14,12 @@ from hypothesis import given, settings, strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.data import Branch, Taxonomy
-from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy import MPrivacy
-from masquerade.protocol import ASSEMBLER, EVERYBODY, Contract, Contribution, written_requirement
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Contract
 from masquerade.protocol.providers import criterion
 from masquerade.protocol.providers.method import Collaboration, criteria_of
-from protocol.party_scripts import party_script, session_scripts
+from protocol.party_scripts import contract_for, party_script, session_scripts
 
 JOBS = Taxonomy(
     Branch(
@@ -47,15 +46,12 @@ def table_of(records: list[tuple[str, Any, str]]) -> mq.Table:
 def contract_of(
     requirement: mq.Requirement, m: int, parties: tuple[str, ...], *, keep_provider: bool = False, **terms: Any
 ) -> Contract:
-    return Contract(
+    return contract_for(
+        requirement,
+        {"job": EVERYBODY, "age": EVERYBODY},
+        Collaboration(**{"choose": "public", **terms}),
+        sensitive={"ill": EVERYBODY},
         parties=parties,
-        columns=(
-            Contribution("job", EVERYBODY, "attribute"),
-            Contribution("age", EVERYBODY, "attribute"),
-            Contribution("ill", EVERYBODY, "sensitive"),
-        ),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(Collaboration(**{"choose": "public", **terms}).fitted(requirement.parts, m, None)),
         provider="provider",
         m=m,
         keep_provider=keep_provider,
@@ -68,12 +64,12 @@ def collaborate(
     return run_together(session_scripts(contract, tables, schema), wire)[ASSEMBLER]
 
 
-def made_both_ways(contracts: Sequence[Contract], tables: dict[str, mq.Table]) -> list[Any]:
+def made_both_ways(contracts: Sequence[Contract], tables: dict[str, mq.Table], schema: mq.Schema = SCHEMA) -> list[Any]:
     """What comes of each contract: a release, or the words of its refusal."""
     made = []
     for contract in contracts:
         try:
-            made.append(collaborate(contract, tables))
+            made.append(collaborate(contract, tables, schema=schema))
         except mq.AnswerIsNo as error:
             made.append(str(error))
     return made

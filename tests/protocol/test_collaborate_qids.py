@@ -13,15 +13,13 @@ from hypothesis import Phase, given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from masquerade.methods import written_method
 from masquerade.net.memory import run_together
 from masquerade.privacy import MPrivacy
-from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, written_requirement
+from masquerade.protocol import ASSEMBLER, EVERYBODY, Contract
 from masquerade.protocol.providers.method import Collaboration
-from masquerade.protocol.providers.third_party import third_party
 from masquerade.protocol.providers.tree import Group, Settings, linked
-from protocol.party_scripts import party_script
-from protocol.test_collaborate import HOUSES, JOBS, rows
+from protocol.party_scripts import contract_for, session_scripts
+from protocol.test_collaborate import HOUSES, JOBS, made_both_ways, rows
 
 ATTRIBUTES = ("job", "age", "town")
 SCHEMA = mq.Schema(
@@ -35,21 +33,21 @@ SCHEMA = mq.Schema(
 QIDS = ((("age",), ("job", "town")), (("job", "age"), ("age", "town")), (ATTRIBUTES, ("town",)))
 
 
-def collaborate(requirement: mq.Requirement, m: int, tables: dict[str, mq.Table], mode: str, **terms: Any) -> Any:
-    columns = [Contribution(name, EVERYBODY, "attribute") for name in ATTRIBUTES]
-    method = Collaboration(third_party=mode, choose="public", **terms)
-    contract = Contract(
-        parties=tuple(tables),
-        columns=(*columns, Contribution("ill", EVERYBODY, "sensitive")),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(method.fitted(requirement.parts, m, None)),
+def contract_of(requirement: mq.Requirement, m: int, parties: Sequence[str], mode: str, **terms: Any) -> Contract:
+    return contract_for(
+        requirement,
+        dict.fromkeys(ATTRIBUTES, EVERYBODY),
+        Collaboration(third_party=mode, choose="public", **terms),
+        sensitive={"ill": EVERYBODY},
+        parties=tuple(parties),
         provider="provider",
         m=m,
         keep_provider=True,
     )
-    scripts: dict[str, Any] = {name: party_script(name, contract, table) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
-    return run_together(scripts)[ASSEMBLER]
+
+
+def collaborate(requirement: mq.Requirement, m: int, tables: dict[str, mq.Table], mode: str) -> Any:
+    return run_together(session_scripts(contract_of(requirement, m, [*tables], mode), tables, SCHEMA))[ASSEMBLER]
 
 
 def dealt(sizes: Sequence[int], seed: int = 3) -> dict[str, mq.Table]:
@@ -87,13 +85,8 @@ def test_without_a_third_party_the_release_is_the_same(
     requirement: mq.Requirement = mq.KAnonymity(qids[0], k=ks[0]) & mq.KAnonymity(qids[1], k=ks[1])
     if shares:
         requirement = requirement & mq.ConfidenceBounding(qids[1], confidence=0.9, sensitive="ill")
-    made = []
-    for mode in ("trusted", "secure"):
-        try:
-            made.append(collaborate(requirement, m, tables, mode, strict=strict))
-        except mq.AnswerIsNo as error:
-            made.append(str(error))
-    trusted, secure = made
+    contracts = [contract_of(requirement, m, [*tables], mode, strict=strict) for mode in ("trusted", "secure")]
+    trusted, secure = made_both_ways(contracts, tables, SCHEMA)
     if isinstance(trusted, str):
         assert secure == trusted
         return

@@ -20,15 +20,7 @@ from masquerade.data import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net import Receive, Script, Send
 from masquerade.net.memory import SentMessage, Wire, run_together
-from masquerade.protocol import (
-    ASSEMBLER,
-    Assembly,
-    AttributeTerms,
-    Contract,
-    Contribution,
-    Participant,
-    written_requirement,
-)
+from masquerade.protocol import ASSEMBLER, Assembly, AttributeTerms, Contract, Participant
 from masquerade.protocol.dka import side as rounds
 from masquerade.protocol.dka.anonymizers import ByMondrian, Descent, FullDomain, Grouped, all_large
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
@@ -40,6 +32,7 @@ from masquerade.protocol.pairs import Pair, prepare_pair
 from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.utility import Comparison, certainty_losses, losses_of, measure
+from protocol.party_scripts import contract_for
 from protocol.tampering import changing, cut_short
 
 PARTIES = ("anna", "berta")
@@ -74,12 +67,7 @@ def columns_of(table: mq.Table, me: int) -> tuple[Column, ...]:
 
 
 def contract_of(k: int, local: str = "datafly", join: str = "assembler") -> Contract:
-    return Contract(
-        parties=PARTIES,
-        columns=tuple(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
-        requirements=(written_requirement(mq.KAnonymity(NAMES, k)),),
-        method={"name": "dka", "local": local, "join": join},
-    )
+    return contract_for(mq.KAnonymity(NAMES, k), HOLDERS, Dka(local=local, join=join))
 
 
 def scripts(

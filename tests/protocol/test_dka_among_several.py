@@ -16,14 +16,14 @@ from masquerade.crypto import layers
 from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
 from masquerade.progress import silent
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, Participant, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, Participant
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.checks import SortedTests, counts_in_runs, value_bits
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.providers.shared_counts import prepare
-from protocol.party_scripts import session_scripts
+from protocol.party_scripts import contract_for, session_scripts
 from protocol.test_dka import NAMES, SCHEMA, bag, breaking, people
 
 PARTIES = ("anna", "berta", "carla")
@@ -80,14 +80,8 @@ def test_good_are_the_records_whose_labels_occur_k_times(parties: int, n: int, s
 
 def contract_of(k: int, local: str, diverse: mq.Requirement | None = None) -> Contract:
     """With a requirement on the disease: anna has that column."""
-    requirement = mq.KAnonymity(NAMES, k) if diverse is None else diverse
-    disease = () if diverse is None else (Contribution("disease", "anna", "sensitive"),)
-    return Contract(
-        parties=PARTIES,
-        columns=(*(Contribution(name, HOLDERS[name], "attribute") for name in NAMES), *disease),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method={"name": "dka", "local": local},
-    )
+    sensitive = {} if diverse is None else {"disease": "anna"}
+    return contract_for(diverse or mq.KAnonymity(NAMES, k), HOLDERS, Dka(local=local), sensitive=sensitive)
 
 
 def scripts(table: mq.Table, k: int, local: str, books: dict[str, Notebook] | None = None) -> dict[str, Any]:

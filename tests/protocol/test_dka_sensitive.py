@@ -13,10 +13,10 @@ import masquerade as mq
 from examples import examples
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol import ASSEMBLER, Contract, Contribution, written_requirement
-from masquerade.protocol.dka.method import LOCAL_ALGORITHMS
+from masquerade.protocol import ASSEMBLER, Contract
+from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka
 from masquerade.protocol.dka.plain import plain_dka
-from protocol.party_scripts import session_scripts
+from protocol.party_scripts import contract_for, session_scripts
 from protocol.tampering import changing
 from protocol.test_dka import HOLDERS, NAMES, PARTIES, SCHEMA, columns_of, people
 
@@ -32,15 +32,7 @@ def patients(n: int, seed: int, n_values: int = 4) -> mq.Table:
 
 
 def contract_of(requirement: mq.Requirement, holder: str, local: str) -> Contract:
-    return Contract(
-        parties=PARTIES,
-        columns=(
-            *(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
-            Contribution("disease", holder, "sensitive"),
-        ),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method={"name": "dka", "local": local},
-    )
+    return contract_for(requirement, HOLDERS, Dka(local=local), sensitive={"disease": holder})
 
 
 def bag(table: pa.Table) -> Counter[tuple[object, ...]]:

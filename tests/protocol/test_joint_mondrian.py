@@ -13,14 +13,14 @@ from hypothesis import given, settings, strategies as st
 import masquerade as mq
 from examples import examples
 from masquerade.errors import ParameterError, PeerBrokeProtocol
-from masquerade.methods import written_method
 from masquerade.net import kind_of
-from masquerade.protocol import Contract, Contribution, Proposal, proposal_of, terms_of, written_requirement
+from masquerade.protocol import Contract, Proposal, proposal_of, terms_of
 from masquerade.protocol.method import refuse
 from masquerade.protocol.mondrian.levels import LevelCuts, ordered
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.tds.instruction_code import pack
 from papers.paper_tables import JOB
+from protocol.party_scripts import contract_for
 from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, people, run_mashup
 
@@ -34,15 +34,7 @@ def contract_of(
     sensitive: dict[str, str] | None = None,
     **terms: Any,
 ) -> Contract:
-    columns = [Contribution(name, holder, "attribute") for name, holder in holders.items()]
-    columns += [Contribution(name, holder, "sensitive") for name, holder in (sensitive or {}).items()]
-    return Contract(
-        parties=tuple(sorted({each.holder for each in columns})),
-        columns=tuple(columns),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(method or JointMondrian()),
-        **terms,
-    )
+    return contract_for(requirement, holders, method or JointMondrian(), sensitive=sensitive, **terms)
 
 
 def table_of(rows: list[dict[str, Any]]) -> mq.Table:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
 import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol import ASSEMBLER, Assembly, Contract
-from masquerade.protocol.assembling import assemble
-from protocol.party_scripts import party_script
+from masquerade.protocol import ASSEMBLER, Contract
+from protocol.party_scripts import session_scripts
 from protocol.test_collaborate import (
     HOUSES,
     QID as HOUSE_QID,
@@ -66,17 +63,9 @@ def test_a_value_of_nobody_in_common_is_no_mistake() -> None:
     at = stranger.column_names.index("Disease")
     stranger = stranger.set_column(at, "Disease", pa.array(["Ebola"]))
     tables = {"bank": whole, "loans": mq.Table(pa.concat_tables([whole.arrow, stranger]), whole.schema)}
-    release = run_together(scripts_of(contract, tables))[ASSEMBLER]
+    release = run_together(session_scripts(contract, tables))[ASSEMBLER]
     assert "Ebola" not in release.table.column("Disease").to_pylist()
     assert len(release.table) == len(whole)
-
-
-def scripts_of(contract: Contract, tables: dict[str, mq.Table]) -> dict[str, Any]:
-    parties = {
-        name: party_script(name, contract, table, [str(row).encode() for row in range(len(table))])
-        for name, table in tables.items()
-    }
-    return {ASSEMBLER: assemble(Assembly(contract)), **parties}
 
 
 def of_houses(*values: str) -> Contract:

@@ -19,10 +19,9 @@ from masquerade.data import Records
 from masquerade.engine import Engine
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
 from masquerade.forms import parameters_of
-from masquerade.methods import written_method
 from masquerade.net import kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol import ASSEMBLER, Assembly, Contract, Contribution, OwnPart, identifiers, written_requirement
+from masquerade.protocol import ASSEMBLER, Assembly, Contract, OwnPart, identifiers
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.comparing.argmax import BestScore
 from masquerade.protocol.hand_in import own_part
@@ -30,7 +29,7 @@ from masquerade.protocol.method import Judge
 from masquerade.protocol.tds.method import JointSpecialization
 from masquerade.utility import SCORES, error_of, release_error
 from papers.paper_tables import JOB, SEX, loan_table
-from protocol.party_scripts import party_script
+from protocol.party_scripts import contract_for, party_script
 from protocol.tampering import changing
 
 
@@ -42,19 +41,9 @@ def contract_of(
     sensitive: dict[str, str] | None = None,
     **terms: Any,
 ) -> Contract:
-    names = sorted({*holders.values(), *(sensitive or {}).values()})
-    columns = [Contribution(name, holder, "attribute") for name, holder in holders.items()]
-    columns += [Contribution(name, holder, "sensitive") for name, holder in (sensitive or {}).items()]
     own = {each.name for each in parameters_of(JointSpecialization)}
     method = JointSpecialization(**{name: terms.pop(name) for name in own & {*terms}})
-    return Contract(
-        parties=terms.pop("parties", tuple(names)),
-        columns=tuple(columns),
-        requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(method.fitted(requirement.parts, 0, target)),
-        class_name=target,
-        **terms,
-    )
+    return contract_for(requirement, holders, method, sensitive=sensitive, class_name=target, **terms)
 
 
 def run_mashup(

@@ -87,16 +87,20 @@ def share_class(me: str, contract: Contract, own: Coded | None, n_rows: int) -> 
 def insist_on_same_classes(me: str, contract: Contract, own: Coded, n_rows: int) -> Script[None]:
     """Test with every other party whether it has the same classes; DataError where one has others."""
     number, session = contract.parties.index(me), b"same classes\0" + contract.hash
-    digest = hashlib.sha256(len(own.labels).to_bytes(4, "little"))
-    for label in own.labels:
-        digest.update(len(label.encode()).to_bytes(4, "little") + label.encode())
-    digest.update(own.codes.astype("<u4").tobytes())
-    different = yield from who_differs(number, contract.parties, digest.digest(), session)
+    different = yield from who_differs(number, contract.parties, _digest(own), session)
     if different:
         raise DataError(
             f"class {contract.class_name}: {me} has other classes than {', '.join(different)} for some of the {n_rows} "
             "common records; agree on them, or let one party share its class"
         )
+
+
+def _digest(coded: Coded) -> bytes:
+    digest = hashlib.sha256(len(coded.labels).to_bytes(4, "little"))
+    for label in coded.labels:
+        digest.update(len(label.encode()).to_bytes(4, "little") + label.encode())
+    digest.update(coded.codes.astype("<u4").tobytes())
+    return digest.digest()
 
 
 # --- listed values ------------------------------------------------------------------------------------------

@@ -374,12 +374,7 @@ def find_by_values(
     yield Send((peer,), message)
     del message
     answer = yield Receive(peer, CommonPlaces)
-    if len(answer.bits) != -(-len(order) // 8):
-        raise PeerBrokeProtocol(peer, f"answered {len(order)} values with {len(answer.bits)} bytes of bits")
-    bits = np.unpackbits(np.frombuffer(answer.bits, np.uint8), bitorder="little")
-    if bits[len(order) :].any():
-        raise PeerBrokeProtocol(peer, "answered with places outside the list")
-    return order[np.flatnonzero(bits)]
+    return order[_places(answer, peer, len(order))]
 
 
 def _sorted_values(message: PrfValues, sender: str, size: int, width: int) -> PrfOutputs:
@@ -389,6 +384,15 @@ def _sorted_values(message: PrfValues, sender: str, size: int, width: int) -> Pr
     if not values.ascend():
         raise PeerBrokeProtocol(sender, "sent values that do not ascend: one is on its list twice")
     return values
+
+
+def _places(message: CommonPlaces, sender: str, size: int) -> Rows:
+    if len(message.bits) != -(-size // 8):
+        raise PeerBrokeProtocol(sender, f"answered {size} values with {len(message.bits)} bytes of bits")
+    bits = np.unpackbits(np.frombuffer(message.bits, np.uint8), bitorder="little")
+    if bits[size:].any():
+        raise PeerBrokeProtocol(sender, "answered with places outside the list")
+    return np.flatnonzero(bits)
 
 
 # --- oprf star ----------------------------------------------------------------------------------------------
