@@ -28,7 +28,7 @@ from masquerade.crypto.count_circuits import below
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey
 from masquerade.errors import ParameterError
 from masquerade.net import Message, Receive, Script, Send
-from masquerade.protocol.pairs import Pair, blaming, shared_outputs
+from masquerade.protocol.pairs import CircuitOutput, Pair, blaming, shared_outputs
 
 Scheme = Literal["okamoto-uchiyama", "paillier"]
 
@@ -43,12 +43,6 @@ class EncryptedSet(Message, tag="ssi-set", frozen=True):
 
     key: bytes
     bits: bytes
-
-
-class MaskedShare(Message, tag="ssi-masked", frozen=True):
-    """P2's share of P1's bit."""
-
-    share: int
 
 
 class EncryptedShare(Message, tag="ssi-share", frozen=True):
@@ -113,9 +107,10 @@ def _masked(pair: Pair, circuit: Circuit, inputs: dict[str, Bits], bit: int | No
     out = yield from shared_outputs(pair, circuit, 1, inputs)
     own = int(out["masked"][0, 0])
     if pair.me == 1:
-        yield Send((pair.peer,), MaskedShare(own))
+        yield Send((pair.peer,), CircuitOutput(bytes([own])))  # its share, for P1 alone to read
         return None
-    return own ^ int((yield Receive(pair.peer, MaskedShare)).share)
+    told = yield Receive(pair.peer, CircuitOutput)
+    return own ^ int(told.labels[0])
 
 
 def less_than_public(width: int, threshold: int) -> Circuit:

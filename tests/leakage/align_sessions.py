@@ -50,17 +50,17 @@ def aligned_views(
     for pair, told in announced_views(names, sizes).items():
         views[pair] += told
     ways = routes(len(names))
-    hops = [(stop, way) for way in ways for stop in range(len(way.stops) - 1)]
-    for stop, way in sorted(hops, key=lambda hop: (hop[0], hop[1].owner)):
-        views[names[way.stops[stop]], names[way.stops[stop + 1]]].append(Made("blinded", owner=way.owner))
-    for stop, way in sorted(hops, key=lambda hop: (len(hop[1].stops) - hop[0], hop[1].owner)):
-        name, owner = names[way.stops[stop]], names[way.owner]
-        answer = Made("positions", owner=way.owner)  # in an order that others have made: masked
+    hops = [(stop, owner) for owner, stops in enumerate(ways) for stop in range(len(stops) - 1)]
+    for stop, at in sorted(hops):
+        views[names[ways[at][stop]], names[ways[at][stop + 1]]].append(Made("blinded", owner=at))
+    for stop, at in sorted(hops, key=lambda hop: (len(ways[hop[1]]) - hop[0], hop[1])):
+        name, owner = names[ways[at][stop]], names[at]
+        answer = Made("positions", owner=at)  # in an order that others have made: masked
         if stop == 0:  # at its owner, in its own order
             order = random_order(tapes.drew(owner, 8 * sizes[owner]))
-            at = np.argsort(order, kind="stable")[rows[owner]]
-            answer = Made("positions", owner=way.owner, positions=at.astype("<u4").tobytes())
-        views[names[way.stops[stop + 1]], name].append(answer)
+            places = np.argsort(order, kind="stable")[rows[owner]]
+            answer = Made("positions", owner=at, positions=places.astype("<u4").tobytes())
+        views[names[ways[at][stop + 1]], name].append(answer)
     return views
 
 

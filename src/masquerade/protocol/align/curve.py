@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,23 +45,11 @@ class Positions(Message, tag="positions", frozen=True):
     positions: bytes
 
 
-@dataclass(frozen=True)
-class Route:
-    """The path of one owner's list: through every party, to the comparer."""
-
-    owner: int
-    stops: tuple[int, ...]
-
-
-def routes(n: int) -> tuple[Route, ...]:
-    """Return the paths of all lists: from the owner on in ring order, the comparer last."""
+def routes(n: int) -> list[tuple[int, ...]]:
+    """Return the path of each owner's list: from the owner on in ring order through every party, the comparer last."""
     comparer = n - 1
-    ways = []
-    for owner in range(comparer):
-        others = [(owner + step) % comparer for step in range(1, comparer)]
-        ways.append(Route(owner, (owner, *others, comparer)))
-    ways.append(Route(comparer, (comparer, *range(comparer), comparer)))
-    return tuple(ways)
+    ways = [(*((owner + step) % comparer for step in range(comparer)), comparer) for owner in range(comparer)]
+    return [*ways, (comparer, *range(comparer), comparer)]
 
 
 def align_on_curve(
@@ -83,14 +70,14 @@ def align_on_curve(
     hashed = hash_texts([identifiers[row] for row in order], session, on_done)
     own = secret.blind(hashed, on_done)
     ways = routes(len(parties))
-    places = [(stop, way) for way in ways for stop, party in enumerate(way.stops) if party == me]
-    lists = sorted((stop, way.owner) for stop, way in places if stop > 0)
-    answers = sorted((len(way.stops) - stop, way.owner, stop) for stop, way in places if stop < len(way.stops) - 1)
-    yield Send((parties[ways[me].stops[1]],), Blinded(me, own.tobytes()))
+    places = [(stop, owner) for owner, stops in enumerate(ways) for stop, party in enumerate(stops) if party == me]
+    lists = sorted((stop, owner) for stop, owner in places if stop > 0)
+    answers = sorted((len(ways[at]) - stop, at, stop) for stop, at in places if stop < len(ways[at]) - 1)
+    yield Send((parties[ways[me][1]],), Blinded(me, own.tobytes()))
     shuffles = {me: order}
     finished: dict[int, Points] = {}
     for stop, owner in lists:
-        stops = ways[owner].stops
+        stops = ways[owner]
         sender = parties[stops[stop - 1]]
         points = _checked((yield Receive(sender, Blinded)), sender, owner, most)
         if owner == me:  # the comparer's own list, which has every party's secret in it already
@@ -114,10 +101,10 @@ def align_on_curve(
                 doubt = ", if no other party had a hand in it" if len(parties) > 2 else ""
                 raise PeerBrokeProtocol(parties[owner], f"has a point on its list twice{doubt}")
         found = common_positions([finished[owner] for owner in range(len(parties))])
-        for way, positions in zip(ways, found, strict=True):
-            yield Send((parties[way.stops[-2]],), _packed(way.owner, positions))
+        for owner, positions in enumerate(found):
+            yield Send((parties[ways[owner][-2]],), _packed(owner, positions))
     for _, owner, stop in answers:
-        stops = ways[owner].stops
+        stops = ways[owner]
         sender = parties[stops[stop + 1]]
         answer = _unpacked((yield Receive(sender, Positions)), sender, owner, len(shuffles[owner]))
         undone = shuffles[owner][answer]
