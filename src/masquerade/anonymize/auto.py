@@ -13,11 +13,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.publication import Anonymised, anonymised, verified
+from masquerade.anonymize.publication import anonymised, verified
 from masquerade.data import (
     Choice,
     FailedMethod,
@@ -165,12 +166,13 @@ class BestRelease(TableMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.measure in NEEDING_WORKLOAD and self.workload is None:
-            allowed = "a measure that needs no workload"
-            raise ParameterError(Problem(key=("measure",), allowed=allowed, found=shown_value(self.measure)))
-        if self.measure in NEEDING_CLASS and self.target is None:
-            allowed = "a measure that needs no class attribute"
-            raise ParameterError(Problem(key=("measure",), allowed=allowed, found=shown_value(self.measure)))
+        for needing, lacking, what in (
+            (NEEDING_WORKLOAD, self.workload, "workload"),
+            (NEEDING_CLASS, self.target, "class attribute"),
+        ):
+            if self.measure in needing and lacking is None:
+                allowed = f"a measure that needs no {what}"
+                raise ParameterError(Problem(key=("measure",), allowed=allowed, found=shown_value(self.measure)))
 
     @abstractmethod
     def methods(self) -> Iterable[type[TableMethod]]:
@@ -196,9 +198,7 @@ class BestRelease(TableMethod):
         if not usual:
             return self  # which says why
         fast = [each for each in usual if each.seconds_per_million <= _FAST]
-        if fast:
-            return max(fast, key=lambda each: each.seconds_per_million)
-        return min(usual, key=lambda each: each.seconds_per_million)
+        return (max if fast else min)(fast or usual, key=lambda each: each.seconds_per_million)
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """What every method refuses."""
@@ -207,9 +207,7 @@ class BestRelease(TableMethod):
             return
         found = self._candidates(Conjunction(parts), schema)
         if not found.fitting:
-            for problems in found.refused.values():
-                yield from problems
-            yield from map(_problem, found.failed)
+            yield from chain(*found.refused.values(), map(_problem, found.failed))
 
     def in_chunks(self) -> TableMethod:
         """Return the same of fewer methods, and by a measure that counts tell; that is the usual one, unless named."""
@@ -240,8 +238,8 @@ class BestRelease(TableMethod):
         # In chunks, methods leave their groups beside the records, where the next one puts its own.
         if records.table is None and method is not last:
             outcome = method.run(records, requirement)
-        for step in outcome.steps:
-            if on_step is not None:
+        if on_step is not None:
+            for step in outcome.steps:
                 on_step(step)
         outcome = replace(outcome, choice=choice)
         return outcome.in_chunks(records) if records.table is not None else outcome
@@ -278,7 +276,7 @@ class BestRelease(TableMethod):
             else:
                 tried.append((Tried(method.settings(), *figures), method, outcome))
         if not tried:
-            refused = [problem for problems in found.refused.values() for problem in problems]
+            refused = [*chain.from_iterable(found.refused.values())]
             refusals = [*self.refusals(requirement.parts, schema)] or refused or map(_problem, failed)
             raise unreachable or ParameterError(*refusals)
         everything = tuple(each for each, *_ in tried)
@@ -328,10 +326,8 @@ class BestRelease(TableMethod):
             if not within or spent + seconds <= self.budget:
                 within.add(at)
                 spent += seconds
-        return (
-            [method for at, method in enumerate(methods) if at in within],
-            [method for at, method in enumerate(methods) if at not in within],
-        )
+        left_out = [method for at, method in enumerate(methods) if at not in within]
+        return [methods[at] for at in sorted(within)], left_out
 
 
 def _run(method: TableMethod, records: Records, requirement: Requirement) -> Outcome:
@@ -342,8 +338,7 @@ def _run(method: TableMethod, records: Records, requirement: Requirement) -> Out
     outcome = outcome.in_table(records)
     if outside_package(type(method)) is not None:
         used = dict.fromkeys([*requirement.qid_attributes, *requirement.special_columns])
-        _, verdicts = verified(records.table, outcome, requirement, tuple(used))
-        if not all(verdict.holds for verdict in verdicts):
+        if not all(verdict.holds for verdict in verified(records.table, outcome, requirement, tuple(used))):
             raise RequirementViolated(f"{method.name} made a release that its requirement refuses")
     return outcome
 
@@ -437,12 +432,8 @@ class SideBySide:
     @property
     def headline(self) -> tuple[str, ...]:
         """The figures to begin with: that by which the best is named, then the usual ones that there are."""
-        names = dict.fromkeys((self.measure, *_HEADLINE))
-        return tuple(
-            name
-            for name in names
-            if name == self.measure or any(row.metrics.get(name) is not None for row in self.rows)
-        )
+        there = (name for name in _HEADLINE if any(row.metrics.get(name) is not None for row in self.rows))
+        return tuple(dict.fromkeys((self.measure, *there)))
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -480,13 +471,14 @@ def side_by_side(
     first: RequirementUnreachable | None = None
     measurer: Measurer | None = None
     log = kept_query_log(workload) if workload is not None else None
-    for asked in [requirement.with_k(k) for k in ks] or [requirement]:
+    for asked in [requirement.with_k(each) for each in ks] or [requirement]:
+        k = _k_of(asked)
         found = candidates(methods, asked, table.schema, target, workload)
         refused |= found.refused
         refused |= {str(each.method["name"]): (Problem(each.reason),) for each in found.failed}
         for method in found.fitting:
             if on_method is not None:
-                on_method(method, _k_of(asked))
+                on_method(method, k)
             try:
                 made = anonymised(table, asked, method, sensitive=sensitive, missing=missing)
             except RequirementUnreachable as error:
@@ -497,37 +489,27 @@ def side_by_side(
                 continue
             table = made.table  # complete by now, with its columns as ranks
             measurer = measurer or Measurer(table, target, seed, log)
-            rows.append(_row(made, method, asked, measurer))
+            comparison = made.comparison
+            rows.append(
+                MethodResult(
+                    method.settings(),
+                    k,
+                    measurer.figures(comparison),
+                    reidentification_risk(comparison.group_sizes),
+                    comparison.released_rows,
+                    comparison.suppressed,
+                    int(comparison.group_sizes.size),
+                    made.seconds["anonymize"],
+                )
+            )
     if not rows:
-        raise first or ParameterError(*_reasons(refused))
-    return SideBySide(tuple(rows), refused, _measure(rows, target is not None), table.origin.name)
-
-
-def _measure(rows: Sequence[MethodResult], has_class: bool) -> str:
-    """Return the measure that names the best: the usual one, or where no row has it one that some have."""
-    ordered = (usual_measure(has_class), CLASSIFICATION_METRIC, NCP)
-    return next((name for name in ordered if any(row.metrics.get(name) is not None for row in rows)), NCP)
-
-
-def _row(made: Anonymised, method: TableMethod, requirement: Requirement, measurer: Measurer) -> MethodResult:
-    comparison = made.comparison
-    return MethodResult(
-        method.settings(),
-        _k_of(requirement),
-        measurer.figures(comparison),
-        reidentification_risk(comparison.group_sizes),
-        comparison.released_rows,
-        comparison.suppressed,
-        int(comparison.group_sizes.size),
-        made.seconds["anonymize"],
-    )
+        raise first or ParameterError(*chain.from_iterable(refused.values()))
+    # The best is named by the usual measure, or where no row has it by one that some have.
+    ordered = (usual_measure(target is not None), CLASSIFICATION_METRIC, NCP)
+    measure = next((name for name in ordered if any(row.metrics.get(name) is not None for row in rows)), NCP)
+    return SideBySide(tuple(rows), refused, measure, table.origin.name)
 
 
 def _k_of(requirement: Requirement) -> int | None:
     plain = [each for part in requirement.parts for each in part.wrapped or (part,)]
     return max((part.required_size for part in plain if part.required_size is not None), default=None)
-
-
-def _reasons(refused: Mapping[str, tuple[Problem, ...]]) -> Iterator[Problem]:
-    for problems in refused.values():
-        yield from problems

@@ -36,6 +36,7 @@ from masquerade.engine import (
     Arrays,
     Chunk,
     Counts,
+    Flags,
     Rows,
     SparseCounts,
     counted_keys,
@@ -68,11 +69,12 @@ class BottomUpColumns:
         The attribute is the one with the most different values, the first one on a tie; its most specific values are
         those deepest in the taxonomy.
         """
-        able = [each for each in self._attributes if each.can_climb(rows)]
+        present = [(each, each.present(rows)) for each in self._attributes]
+        able = [(each, values) for each, values in present if each.movable[values].any()]
         if not able:
             return None
-        widest = max(able, key=lambda each: each.n_values(rows))  # max takes the first on a tie
-        widest.climb(rows)
+        widest, values = max(able, key=lambda each: np.count_nonzero(each[1]))  # max takes the first on a tie
+        widest.climb(rows, values)
         return widest.name
 
     def join(self, rows: Rows) -> None:
@@ -104,21 +106,16 @@ class _Attribute:
         self.size = len(nodes)
         self._parent = np.array([max(node.parent, 0) for node in nodes], np.int32)
         self._depth = np.array([node.depth for node in nodes], np.int32)
-        self._movable = self._depth > 0
+        self.movable = self._depth > 0
         if (boundary := column.boundary) is not None:  # whoever is at its boundary stays there
             ends = {*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)}
-            self._movable &= np.array([(node.lo, node.hi) not in ends for node in nodes])
+            self.movable &= np.array([(node.lo, node.hi) not in ends for node in nodes])
         leaves = np.flatnonzero([not node.children for node in nodes]).astype(np.int32)
         self.codes: NDArray[np.int32] = leaves.take(column.ranks)
 
-    def n_values(self, rows: Rows) -> int:
-        return int(np.count_nonzero(self._present(rows)))
-
-    def can_climb(self, rows: Rows) -> bool:
-        return bool(self._movable[self._present(rows)].any())
-
-    def climb(self, rows: Rows) -> None:
-        present = self._present(rows) & self._movable
+    def climb(self, rows: Rows, present: Flags) -> None:
+        """Move the most specific of the values that are present among these rows one step up."""
+        present = present & self.movable
         deepest = self._depth[present].max(initial=0)
         climbs = present & (self._depth == deepest)
         to = np.where(climbs, self._parent, np.arange(self.size, dtype=np.int32))
@@ -126,7 +123,7 @@ class _Attribute:
 
     def join(self, rows: Rows) -> None:
         nodes = self._domain.nodes
-        present = [nodes[at] for at in np.flatnonzero(self._present(rows))]
+        present = [nodes[at] for at in np.flatnonzero(self.present(rows))]
         first, last = min(node.lo for node in present), max(node.hi for node in present)
         at = int(self.codes[rows[0]])
         while nodes[at].lo > first or nodes[at].hi < last:
@@ -145,7 +142,7 @@ class _Attribute:
         )
         return whole.of_rows(rows)
 
-    def _present(self, rows: Rows) -> NDArray[np.bool_]:
+    def present(self, rows: Rows) -> Flags:
         return which_occur(self.codes[rows], self.size)
 
 
@@ -175,27 +172,24 @@ class Combinations:
         """Number the combinations of a task's columns, and count."""
         table, columns = task.records, task.columns
         sensitive = [part.sensitive for part in task.parts if part.sensitive is not None]
-        as_they_are = Outcome(
-            tuple(_unchanged(column) for column in columns),
-            codes={column.name: ReleasedCodes(ranks_of(column.name)) for column in columns},
-        )
-        times = number_groups(table, as_they_are, _NUMBER, MOST)
+        as_they_are = []  # every rank is a value of its own
+        for column in columns:
+            every = np.arange(column.domain.size)
+            names = tuple(column.domain.label(rank, rank + 1) for rank in every.tolist())
+            as_they_are.append(Generalised(column.name, np.empty(0, np.int32), names, every, every + 1, column.domain))
+        codes = {column.name: ReleasedCodes(ranks_of(column.name)) for column in columns}
+        times = number_groups(table, Outcome(tuple(as_they_are), codes=codes), _NUMBER, MOST)
         if times.size > MOST:
             raise DataError.about(
                 table.name,
                 f"{times.size:,} different combinations of values; this method takes at most {MOST:,} on chunks: "
                 'leave attributes out of the QID, or use "tds" or "mondrian"',
             )
-        ranked = tuple(
-            replace(
-                column,
-                ranks=_mean(
-                    table.chunks.total(partial(_rank_sums, name=ranks_of(column.name), n_combinations=times.size)),
-                    times,
-                ),
-            )
-            for column in columns
-        )
+        ranked = []
+        for column in columns:
+            sums = table.chunks.total(partial(_rank_sums, name=ranks_of(column.name), n_combinations=times.size))
+            sums /= times
+            ranked.append(replace(column, ranks=np.rint(sums, out=sums).astype(np.int32)))
         labels = {name: table.coded[name].labels for name in dict.fromkeys(sensitive)}
         values = {
             name: counted_keys(
@@ -205,7 +199,7 @@ class Combinations:
             )
             for name, known in labels.items()
         }
-        return cls(task, ranked, times, values, table.whole, labels)
+        return cls(task, tuple(ranked), times, values, table.whole, labels)
 
     def histograms(self, name: str, rows: Rows, labels: Counts, n_groups: int) -> Counts:
         """Count the values of a sensitive attribute in groups of combinations; `labels` are the groups of `rows`."""
@@ -233,18 +227,6 @@ class Combinations:
         kept[rows] = 1
         self.task.records.chunks.change(partial(_keep_rows, kept=kept))
         return self.task.outcome(columns, codes=codes, released=_RELEASED)
-
-
-def _unchanged(column: Column) -> Generalised:
-    """Return a column in which every rank is a value of its own."""
-    every = np.arange(column.domain.size)
-    names = tuple(column.domain.label(rank, rank + 1) for rank in every.tolist())
-    return Generalised(column.name, np.empty(0, np.int32), names, every, every + 1, column.domain)
-
-
-def _mean(sums: NDArray[np.float64], times: Counts) -> NDArray[np.int32]:
-    sums /= times
-    return np.rint(sums, out=sums).astype(np.int32)
 
 
 def _rank_sums(chunk: Chunk, *, name: str, n_combinations: int) -> NDArray[np.float64]:
@@ -305,21 +287,17 @@ class Datafly(TableMethod):
         judge = _Judge(task.parts, found, len(task.records))
         generalised = BottomUpColumns(found.columns)
         n_found = int(found.times.size)
-        rows = self._generalise(generalised, judge, found.columns, n_found)
+        if self.whole_columns:
+            rows = _by_columns(generalised, judge, n_found)
+        else:
+            rows = _by_records(generalised, judge, n_found)
+            if rows.size < n_found and any(column.boundary is not None for column in found.columns):
+                _join_leftovers(generalised, judge, rows, rows_by_boundary(found.columns, n_found))
+                rows = np.arange(n_found)
         if not rows.size:
             sensitive = {name: (found.whole[name], labels) for name, labels in found.labels.items()}
             refuse_violating_whole(records.name, len(task.records), task.parts, sensitive)
         return found.outcome(generalised.released(rows), None if rows.size == n_found else rows)
-
-    def _generalise(self, generalised: BottomUpColumns, judge: _Judge, columns: Sequence[Column], n_rows: int) -> Rows:
-        """Generalise the rows, and return those that satisfy in the end."""
-        if self.whole_columns:
-            return _by_columns(generalised, judge, n_rows)
-        rows = _by_records(generalised, judge, n_rows)
-        if rows.size == n_rows or all(column.boundary is None for column in columns):
-            return rows
-        _join_leftovers(generalised, judge, rows, rows_by_boundary(columns, n_rows))
-        return np.arange(n_rows)
 
 
 def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
@@ -374,7 +352,7 @@ class _Judge:
         self._parts, self._found, self._n_records = parts, found, n_records
         self.least = max((part.required_size or 1 for part in parts), default=1)  # fewer never satisfy
 
-    def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
+    def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> Flags:
         good, found = np.ones(n_groups, bool), self._found
         sizes = self.sizes(rows, labels, n_groups).reshape(n_groups, 1)
         for part in self._parts:

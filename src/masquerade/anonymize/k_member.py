@@ -113,17 +113,6 @@ class HeightLevels(TreeLevels):
         self._losses = heights * ONE // max(column.domain.height, 1)
 
 
-def losses_of(column: Column) -> AttributeLosses:
-    """Return the losses along a column."""
-    domain = column.domain
-    return TreeLosses(domain) if isinstance(domain, Taxonomy) else NumberLosses(domain)
-
-
-def levels_by_height(column: Column) -> Levels:
-    """Return the levels of a column, for groups that are compared by the same loss."""
-    return HeightLevels(column) if isinstance(column.domain, Taxonomy) else GridLevels(column)
-
-
 # --- variety ------------------------------------------------------------------------------------------------
 # Which sensitive values a growing cluster may take in next, so that it satisfies more than a size.
 #
@@ -331,8 +320,7 @@ class KMember(WholeTableMethod):
     def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cluster block by block."""
         task = prepare(table, requirement, self)
-        judge = judge_of(task.parts, task.sensitive, task.n_rows)
-        groups, lo, hi = _clustered(task, judge, self.seed, everybody=True)
+        groups, lo, hi = _clustered(task, self.seed, everybody=True)
         return task.outcome(
             released_column(column, first, after, groups)
             for column, first, after in zip(task.columns, lo, hi, strict=True)
@@ -365,8 +353,7 @@ class GreedyCka(KMember):
     def run_on_table(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cluster block by block, and leave out what satisfies nowhere."""
         task = prepare(table, requirement, self)
-        judge = judge_of(task.parts, task.sensitive, task.n_rows)
-        groups, lo, hi = _clustered(task, judge, self.seed, everybody=False)
+        groups, lo, hi = _clustered(task, self.seed, everybody=False)
         kept = _still_satisfying(task, groups, lo.shape[1])
         if not kept.size:
             raise RequirementUnreachable(
@@ -374,37 +361,45 @@ class GreedyCka(KMember):
                 "max_width; allow more, or ask for less",
                 violated=tuple(map(str, task.parts)),
             )
-        everybody = kept.size == groups.size
         return task.outcome(
             (
                 released_column(column, first, after, groups[kept])
                 for column, first, after in zip(task.columns, lo, hi, strict=True)
             ),
-            kept=None if everybody else kept,
+            kept=None if kept.size == groups.size else kept,
         )
 
 
-def _clustered(task: Prepared, judge: Judge, seed: int, *, everybody: bool) -> tuple[Counts, Counts, Counts]:
+def _clustered(task: Prepared, seed: int, *, everybody: bool) -> tuple[Counts, Counts, Counts]:
     """Return each row's group, and the ranks `[lo, hi)` of each group's cells, attribute × group.
 
     With `everybody` each row has one, as it has where its whole block satisfies; otherwise those that no cluster can
     take have `NONE`.
     """
     random = np.random.default_rng(seed)
-    losses = [losses_of(column) for column in task.columns]
-    levels = [levels_by_height(column) for column in task.columns]
+    losses: list[AttributeLosses] = []
+    levels: list[Levels] = []  # for groups that are compared by the same loss
+    for column in task.columns:
+        domain = column.domain
+        losses.append(TreeLosses(domain) if isinstance(domain, Taxonomy) else NumberLosses(domain))
+        levels.append(HeightLevels(column) if isinstance(domain, Taxonomy) else GridLevels(column))
+    judge = judge_of(task.parts, task.sensitive, task.n_rows)
     variety = Variety(task.parts, task.sensitive, task.n_rows, judge)
     groups, n_groups = np.full(task.n_rows, NONE, np.int64), 0
     cells = [np.zeros((2, len(task.columns), 0), np.int64)]
     for rows in blocks(task.columns, task.parts, task, _BLOCK):
         of_row, n_clusters = clusters(task.columns, losses, rows, judge.least, variety, random)
-        records = _records(task, judge, rows)
+        # Records of their own: equal ones may be in different clusters.
+        everyone, ones = np.arange(rows.size), np.ones(rows.size, np.int64)
+        ranks = np.stack([column.ranks.take(rows) for column in task.columns]).astype(np.int64)
+        counts = judge.count(partial(_same, everyone), rows, ones)
+        records = DistinctRecords(ranks, ones, counts, None, everyone)
         if everybody or judge.holds(tuple(each.sum(axis=0, keepdims=True) for each in records.counts))[0]:
             of_row, lo, hi = with_everybody(levels, records, of_row, n_clusters, judge)
         elif n_clusters:
             join_cheapest(levels, records, of_row, n_clusters, judge)
             some = np.flatnonzero(of_row != NONE)
-            merged, made = merged_by_cells(levels, records.of_records(some), of_row[some])
+            merged, made = merged_by_cells(levels, records.only(some), of_row[some])
             good = judge.holds(made.counts)  # groups with equal cells are one
             of_row[some] = np.where(good[merged], merged, NONE)
             lo, hi = made.cells()
@@ -415,13 +410,6 @@ def _clustered(task: Prepared, judge: Judge, seed: int, *, everybody: bool) -> t
         cells.append(np.stack([lo, hi]))
     lo, hi = np.concatenate(cells, axis=2)
     return groups, lo, hi
-
-
-def _records(task: Prepared, judge: Judge, rows: Rows) -> DistinctRecords:
-    """Return these rows as records of their own: equal ones may be in different clusters."""
-    everyone, ones = np.arange(rows.size), np.ones(rows.size, np.int64)
-    ranks = np.stack([column.ranks.take(rows) for column in task.columns]).astype(np.int64)
-    return DistinctRecords(ranks, ones, judge.count(lambda: everyone, rows, ones), None, everyone)
 
 
 def _still_satisfying(task: Prepared, groups: Counts, n_groups: int) -> Rows:

@@ -110,41 +110,28 @@ def prepare(of: Table | Records, requirement: Requirement, method: TableMethod) 
         judged = [part for part in parts if part.hereditary] if method.boundaries == "parts" else parts
         left = reachable(records, judged, columns, whole_columns=method.boundaries == "columns")
         if not len(left):
-            raise unreachable_within_boundaries(records.name, parts)
+            raise RequirementUnreachable(
+                f"{records.name}: {Conjunction(parts)} cannot be reached within max_generalization and max_width: "
+                "every record is in a group that violates even at them; allow more, or ask for less",
+                violated=tuple(map(str, parts)),
+            )
         task = Prepared(left, parts, columns, None if left is records else left.chunks)
     return task.held() if isinstance(of, Table) else task
-
-
-def unreachable_within_boundaries(source: str, parts: Sequence[GroupRequirement]) -> RequirementUnreachable:
-    """Return the error that no record of a table can be released within the boundaries."""
-    return RequirementUnreachable(
-        f"{source}: {Conjunction(parts)} cannot be reached within max_generalization and max_width: "
-        "every record is in a group that violates even at them; allow more, or ask for less",
-        violated=tuple(map(str, parts)),
-    )
 
 
 def parts_for(schema: Schema, requirement: Requirement, method: TableMethod) -> tuple[GroupRequirement, ...]:
     """Return the parts of a requirement that no other covers; refuse what the method cannot do with any records."""
     parts = without_redundant(requirement.parts)
-    _refuse_misplaced(parts, method.target)
+    sensitive = {part.sensitive for part in parts}
+    for part in parts:  # a class or sensitive attribute is published as it is, and cannot be generalised
+        for name in part.qid:
+            if name == method.target or name in sensitive:
+                kind = "class" if name == method.target else "sensitive"
+                raise ParameterError(f"{kind} attribute {name}: it is inside the QID of {part}; take it out of the QID")
     insist(method.refusals(parts, schema))
     for name in requirement.qid_attributes:
         schema[name]  # an unknown name is an error that lists the known ones
     return parts
-
-
-def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:
-    """Refuse a class or sensitive attribute in a QID: it is published as it is, and cannot be generalised."""
-    sensitive = {part.sensitive for part in parts}
-    for part in parts:
-        for name in part.qid:
-            if name == target:
-                raise ParameterError(f"class attribute {name}: it is inside the QID of {part}; take it out of the QID")
-            if name in sensitive:
-                raise ParameterError(
-                    f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
-                )
 
 
 def hopeless_at_once(parts: Iterable[GroupRequirement], leaves_out: bool) -> tuple[GroupRequirement, ...]:
@@ -174,8 +161,7 @@ def refuse_violating_whole(
     """
     if n == 0:
         raise RequirementUnreachable(f"{source}: no records are left to release")
-    problems = []
-    violated = []
+    problems, violated = [], []
     everybody: tuple[Counts, tuple[str, ...]] = (np.array([[n]], np.int64), ())
     for part in parts:
         histogram, names = everybody if part.sensitive is None else sensitive[part.sensitive]
@@ -183,10 +169,7 @@ def refuse_violating_whole(
             figure = float(part.figures(histogram, histogram, names)[0])
             whole = f"the group of all records {part.complaint(figure, n)}"
             violated.append(str(part))
-            problems.append(
-                f"{source}: {part} cannot be reached: even {whole}"
-                if part.monotone
-                else f"{source}: {part} cannot be reached by cutting: {whole}"
-            )
+            why = f"cannot be reached: even {whole}" if part.monotone else f"cannot be reached by cutting: {whole}"
+            problems.append(f"{source}: {part} {why}")
     if problems:
         raise RequirementUnreachable(*problems, violated=tuple(violated))

@@ -7,7 +7,7 @@ and the check counts the files. What only some releases need (files, weights, qu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from masquerade.anonymize.method import TableMethod, records_of
 from masquerade.anonymize.release import Provenance, VerifiedRelease, shuffled
-from masquerade.anonymize.shared_people import AtHand, SharedPeople, shared_people
+from masquerade.anonymize.shared_people import AtHand, shared_people
 from masquerade.data import Coded, Missing, OnStep, Outcome, Records, Schema, Table, Wanted, without_unused
 from masquerade.engine import Here
 from masquerade.errors import Bug
@@ -131,7 +131,6 @@ def publish(
     made = anonymised(table, requirement, algorithm, sensitive=sensitive, missing=missing, on_step=on_step)
     started = time.perf_counter()
     there = (name for name in table.schema.identifiers if name in table.arrow.column_names)
-    people, missing_values = [AtHand(table.arrow)], table.origin.missing_values
     identifier, provider = next(there, None), next(iter(requirement.provider_columns), None)
     release = _measured(
         made,
@@ -141,7 +140,7 @@ def publish(
         shuffled(made.cells) if order == "shuffle" else made.cells,
         sensitive=sensitive,
         dropped=tuple(name for name in table.arrow.column_names if name not in made.cells.column_names),
-        shared=lambda: shared_people(people, Here(), identifier, provider, missing_values),
+        shared=shared_people([AtHand(table.arrow)], Here(), identifier, provider, table.origin.missing_values),
         seed=seed,
     )
     release.seconds["metrics"] = time.perf_counter() - started
@@ -175,9 +174,6 @@ def publish_records(
     started = time.perf_counter()
     provider = next(iter(requirement.provider_columns), None)
 
-    def shared() -> SharedPeople | None:
-        return shared_people(records.parts, records.engine, identifier, provider, folder.missing_values)
-
     told = [*_secret(requirement, algorithm, sensitive), *requirement.special_columns]
     if algorithm.target is not None:
         told.append(algorithm.target)
@@ -189,7 +185,7 @@ def publish_records(
         provenance,
         made.cells,
         sensitive=sensitive,
-        shared=shared,
+        shared=shared_people(records.parts, records.engine, identifier, provider, folder.missing_values),
         released_rows=made.comparison.released_rows,
         values_after=made.comparison.values([records.coded[name] for name in _told(requirement, algorithm, sensitive)]),
         group_codes=made.comparison.codes_of_groups(),
@@ -209,10 +205,9 @@ def _measured(
     cells: pa.Table,
     *,
     sensitive: Sequence[str],
-    shared: Callable[[], SharedPeople | None],
     dropped: tuple[str, ...] = (),
     seed: int = 7,
-    **of_chunks: Any,
+    **more: Any,
 ) -> VerifiedRelease:
     """Return the release with all that is measured and told of it."""
     records = made.records
@@ -224,7 +219,6 @@ def _measured(
         query_error=made.queries(algorithm, seed),
         sensitive=_secret(requirement, algorithm, sensitive),
         sensitive_before=counts_before(records, made.comparison, requirement, _told(requirement, algorithm, sensitive)),
-        shared=shared(),
         steps=made.outcome.steps,
         choice=made.outcome.choice,
         purpose=made.purpose(getattr(algorithm, WORKLOAD, None)),
@@ -238,7 +232,7 @@ def _measured(
             **known.settings,
         },
         seconds={**made.seconds, "read": known.read_seconds + made.seconds["read"]},
-        **of_chunks,
+        **more,
     )
 
 
@@ -341,14 +335,11 @@ def _anonymised(
     )
 
 
-def verified(
-    table: Table, outcome: Outcome, requirement: Requirement, published: Sequence[str]
-) -> tuple[pa.Table, tuple[Verdict, ...]]:
-    """Return the cells that an outcome publishes, and the verdicts of the independent check."""
-    cells = _assemble(table, outcome, published)
-    verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
-    comparison = comparison_of(table, outcome, None)
-    return cells, _within_boundaries(verdicts, requirement, comparison, table.origin.name)
+def verified(table: Table, outcome: Outcome, requirement: Requirement, published: Sequence[str]) -> tuple[Verdict, ...]:
+    """Return the verdicts of the independent check on the cells that an outcome publishes."""
+    cells = Table(_assemble(table, outcome, published), origin=table.origin)
+    verdicts = verify(cells, requirement, bind=False)
+    return _within_boundaries(verdicts, requirement, comparison_of(table, outcome, None), table.origin.name)
 
 
 def _within_boundaries(

@@ -198,29 +198,15 @@ class VerifiedRelease:
         comparison: Comparison,
         losses: Mapping[str, AttributeLoss] | None = None,
         *,
-        steps: tuple[Step, ...],
-        rows: int,
-        dropped_rows: int | None,
-        dropped: tuple[str, ...],
-        settings: Mapping[str, Any],
-        seconds: dict[str, float],
         providers: Coded | None = None,
-        query_error: QueryError | None = None,
         sensitive: Sequence[str] = (),
-        sensitive_before: CountsBefore | None = None,
-        shared: SharedPeople | None = None,
-        choice: Choice | None = None,
-        purpose: Mapping[str, float | None] | None = None,
-        released_rows: int | None = None,
-        values_after: CountsBefore | None = None,
-        group_values: Mapping[str, tuple[tuple[str, ...], Counts]] | None = None,
-        group_codes: tuple[Ints, ...] = (),
+        **known: Any,
     ) -> Self:
         """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
         `losses` are counted by the holders of the attributes, where no one has all originals. `providers` has that
         of every kept input row. `sensitive` are columns that no requirement looks at and that are sensitive
-        nevertheless.
+        nevertheless. `known` are the fields that do not follow from all these.
         """
         if losses is None:
             losses = losses_of(comparison)
@@ -228,29 +214,15 @@ class VerifiedRelease:
             table=cells,
             verdicts=verdicts,
             columns=comparison.released,
-            steps=steps,
             group_sizes=comparison.group_sizes,
-            rows=rows,
-            dropped_rows=dropped_rows,
-            dropped=dropped,
             metrics=measure(comparison, losses),
             attribute_losses=certainty_losses(losses),
             attribute_information=information_kept(losses),
-            settings=settings,
-            seconds=seconds,
             group_providers=comparison.providers_of_groups(providers) if providers is not None else None,
-            query_error=query_error,
             suppressed=comparison.suppressed,
             boundaries=_boundaries(comparison),
             sensitive=_sensitive(cells, verdicts, sensitive),
-            sensitive_before=sensitive_before or {},
-            shared=shared,
-            choice=choice,
-            purpose=purpose or {},
-            released_rows=released_rows,
-            values_after=values_after or {},
-            group_values=group_values or {},
-            group_codes=group_codes,
+            **known,
         )
 
     @property

@@ -350,10 +350,6 @@ class _RolledUp:
     losses: dict[str, AttributeLoss]
     comparison: Comparison
 
-    @property
-    def ncp(self) -> float:
-        return ncp(self.losses) or 0.0
-
 
 def roll_up(
     earlier: Table,
@@ -385,7 +381,7 @@ def roll_up(
             raise Bug("a roll-up was made that its requirement refuses; nothing was written")
         texts = [f"{earlier.origin.name}: {part} cannot be reached by merging groups" for part in parts]
         raise RequirementUnreachable(*texts, violated=tuple(map(str, parts)))
-    best = min(good, key=lambda way: way.ncp)
+    best = min(good, key=lambda way: ncp(way.losses) or 0.0)
     released = {column.name: column.to_arrow() for column in best.columns}
     table = pa.table({name: released.get(name, without_unused(earlier.cells(name))) for name in kept})
     return VerifiedRelease.measured(

@@ -269,11 +269,11 @@ class _HandedIn(Comparison):
         return summed(records.chunks.each([_Counted(count, names, each) for each in pieces]))  # type: ignore[no-any-return]
 
     @cached_property
-    def _all_rank_counts(self) -> tuple[Counts, ...]:
+    def all_rank_counts(self) -> tuple[Counts, ...]:
         if not self.suppressed:
-            return self._rank_counts
+            return self.rank_counts
         everybody = replace(self.common, records=self.common.everybody)
-        return replace(self, released=(), unseen=0, common=everybody)._rank_counts
+        return replace(self, released=(), unseen=0, common=everybody).rank_counts
 
 
 def find_common_rows(participant: Participant) -> Script[Rows]:

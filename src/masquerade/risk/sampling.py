@@ -51,38 +51,33 @@ class RowSample:
         self._tables: list[pa.Table] = []
         self._numbers: list[NDArray[np.float64]] = []
         self.rows = 0  # that have come
-        self._bytes, self._whole = 0, True
+        self._bytes, self.whole = 0, True  # whether all rows that have come are held
 
     def add(self, batch: pa.Table) -> None:
         """Take the next rows."""
         if not batch.num_rows:
             return
         if not self.rows and self._expected:
-            self._whole = batch.nbytes * self._expected <= self._held_bytes * batch.num_rows
+            self.whole = batch.nbytes * self._expected <= self._held_bytes * batch.num_rows
         self.rows += batch.num_rows
-        if not self._whole:
+        if not self.whole:
             kept, numbers = _below(self._bound(), batch, self._random.random(batch.num_rows))
             self._tables.append(kept)
             self._numbers.append(numbers)
-            if sum(map(len, self._numbers)) > 2 * self._needed() + 1024:
+            if sum(map(len, self._numbers)) > 2 * self._bound() * self._to_come + 1024:
                 self._let_go()
             return
         self._tables.append(batch)
         self._bytes += batch.nbytes
-        self._whole = self._bytes <= self._held_bytes
-        if not self._whole:
+        self.whole = self._bytes <= self._held_bytes
+        if not self.whole:
             self._numbers.append(self._random.random(self.rows))
             self._let_go()
-
-    @property
-    def whole(self) -> bool:
-        """Whether all rows that have come are held."""
-        return self._whole
 
     def result(self) -> pa.Table:
         """Return all rows, or the sample alone, when all have come; at least one batch must have been added."""
         table = pa.concat_tables(self._tables)
-        if self._whole:
+        if self.whole:
             return table
         order = np.argsort(np.concatenate(self._numbers), kind="stable")[: self._size(self.rows)]
         return table.take(pa.array(order))
@@ -90,15 +85,12 @@ class RowSample:
     def coded(self, columns: Sequence[str]) -> CodedRows:
         """Return the result as codes of these columns."""
         rows = CodedRows.of(Table(self.result()), columns)
-        return rows if self._whole else replace(rows, drawn_from=self.rows)
+        return rows if self.whole else replace(rows, drawn_from=self.rows)
 
     @property
     def _to_come(self) -> int:
         """The rows that the sample is of, as far as it is known."""
         return max(self.rows, self._expected)
-
-    def _needed(self) -> float:
-        return self._bound() * self._to_come
 
     def _bound(self) -> float:
         return share_below(self._size(self._to_come), self._to_come)

@@ -290,7 +290,11 @@ class Scene:
         """
         if self.original is None:
             return ()
-        of_rows = exposure[self.groups.groups] if self._in_order else self._of_fitting(exposure)
+        if self._in_order:
+            of_rows = exposure[self.groups.groups]
+        else:
+            highest = [exposure[met].max() if met.size else 0.0 for met in self._fitting]
+            of_rows = np.array(highest, float)[self._people.groups]
         order = np.argsort(-of_rows, kind="stable")[:MOST_RECORDS]
         return tuple(self.original.source_row(int(row)) + 1 for row in order if of_rows[row] > 0)
 
@@ -313,10 +317,6 @@ class Scene:
     def _fitting(self) -> list[NDArray[np.intp]]:
         """The groups that each different record of the original may be in."""
         return list(self._people.meeting(self.groups.over(self._people.names)))
-
-    def _of_fitting(self, exposure: NDArray[np.float64]) -> NDArray[np.float64]:
-        highest = [exposure[met].max() if met.size else 0.0 for met in self._fitting]
-        return np.array(highest, float)[self._people.groups]
 
 
 # --- fitting people -----------------------------------------------------------------------------------------

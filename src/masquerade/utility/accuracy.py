@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from masquerade.data import Coded, Continuum, Generalised, Schema, Table
+from masquerade.data import Continuum, Generalised, Schema, Table
 from masquerade.engine import Rows, distinct_values, pair_counts, value_counts, weighted_counts, which_occur
 from masquerade.errors import ParameterError
 from masquerade.utility.classification import Classification, among, has_sklearn, raw_features, training_splits
@@ -75,7 +75,8 @@ Feature = Category | NumericFeature
 def raw_feature(table: Table, name: str) -> Feature:
     """Return an attribute as it is: numbers and dates on their scale."""
     if table.schema[name].kind == "categorical":
-        return _category(table.coded(name))
+        coded = table.coded(name)
+        return Category(coded.codes, max(len(coded.labels), 1))
     return NumericFeature(raw_features(table, name)[:, 0].astype(np.float64))
 
 
@@ -90,10 +91,6 @@ def released_feature(column: Generalised, ordered: bool) -> Feature:
     values = domain.values.astype(np.float64)
     places = np.concatenate([values[:1] - 1, values]) if domain.missing else values
     return NumericFeature(((places[column.lo] + places[last]) / 2)[column.codes])
-
-
-def _category(coded: Coded) -> Category:
-    return Category(coded.codes, max(len(coded.labels), 1))
 
 
 def naive_bayes_accuracy(

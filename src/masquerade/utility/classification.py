@@ -181,7 +181,11 @@ class Classification:
         min_leaf: int = 5,
     ) -> None:
         """Prune by `bits_per_leaf`, or choose it if None; a leaf needs `min_leaf` training records."""
-        _require_sklearn()
+        if not has_sklearn():
+            raise ParameterError(
+                'classification errors need scikit-learn; install it with pip install "masquerade[mining]", '
+                "or leave them out (--folds 0)"
+            )
         self.table = table
         self.classes = table.coded(target).codes
         self.attributes = tuple(name for name in table.schema.names if name != target)
@@ -190,11 +194,6 @@ class Classification:
         self.splits = training_splits(len(table), train, folds, seed)
         self.bits_per_leaf = bits_per_leaf
         self._raw: dict[str, Features] = {}
-
-    def tune(self, rows: Rows) -> None:
-        """Choose the bits per leaf by these records, once for all errors and splits."""
-        raw = self._together(self.raw(name) for name in self.attributes)
-        self.bits_per_leaf = self._price(raw[rows], self.classes[rows])
 
     @cached_property
     def base_error(self) -> float:
@@ -208,7 +207,7 @@ class Classification:
 
     def source_error(self, attributes: Iterable[str]) -> float:
         """Return SE: only these attributes, raw."""
-        return self._error(self._together(self.raw(name) for name in attributes), None)
+        return self._error(self.together(self.raw(name) for name in attributes), None)
 
     def integration_error(self, released: Iterable[Generalised], kept: Rows | None = None) -> float:
         """Return IE: generalised attributes as released, the others raw; suppressed rows are not used."""
@@ -220,7 +219,7 @@ class Classification:
                 blocks.append(released_features(generalised[name], ordered))
             else:
                 blocks.append(self.raw(name) if kept is None else self.raw(name)[kept])
-        return self._error(self._together(blocks), kept)
+        return self._error(self.together(blocks), kept)
 
     def raw(self, name: str) -> Features:
         """Return an attribute's raw features."""
@@ -228,7 +227,8 @@ class Classification:
             self._raw[name] = raw_features(self.table, name)
         return self._raw[name]
 
-    def _together(self, blocks: Iterable[Features]) -> Features:
+    def together(self, blocks: Iterable[Features]) -> Features:
+        """Put columns of features beside each other."""
         columns = list(blocks)
         # Without attributes a tree can only predict the most frequent class.
         return np.hstack(columns) if columns else np.zeros((len(self.table), 1), np.float32)
@@ -242,14 +242,14 @@ class Classification:
             if not train.size:
                 raise ParameterError("classification errors: no training row is left in the release")
             if test.size:
-                bits = self._price(features[train], classes[train])
+                bits = self.price(features[train], classes[train])
                 wrong += int(self._wrong(features, classes, train, test, [bits])[0])
                 tested += test.size
         if not tested:
             raise ParameterError("classification errors: no test row is left in the release")
         return wrong / tested
 
-    def _price(self, features: Features, classes: NDArray[np.int32]) -> float:
+    def price(self, features: Features, classes: NDArray[np.int32]) -> float:
         """Choose the bits per leaf with the fewest cross-validated errors; the most bits on a tie."""
         if self.bits_per_leaf is not None:
             return self.bits_per_leaf
@@ -303,14 +303,6 @@ def has_sklearn() -> bool:
     return find_spec("sklearn") is not None
 
 
-def _require_sklearn() -> None:
-    if not has_sklearn():
-        raise ParameterError(
-            'classification errors need scikit-learn; install it with pip install "masquerade[mining]", '
-            "or leave them out (--folds 0)"
-        )
-
-
 # --- release error ------------------------------------------------------------------------------------------
 # What a release is worth to somebody who classifies: a decision tree learns from a part of its rows and is
 # judged on the others, several times. Only the release is looked at: whoever assembles it has nothing else.
@@ -341,7 +333,10 @@ def error_of(table: Table, class_name: str) -> float | None:
     if not marked:
         return None
     task = Classification(table, class_name, train=marked[0])
-    task.tune(np.flatnonzero(marked[0])[:_TUNED_ON])
+    # The bits per leaf are chosen once for all splits.
+    rows = np.flatnonzero(marked[0])[:_TUNED_ON]
+    raw = task.together(task.raw(name) for name in task.attributes)
+    task.bits_per_leaf = task.price(raw[rows], task.classes[rows])
     task.splits = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in marked]
     return task.base_error
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from masquerade.data import (
     Coded,
     Column,
     Generalised,
+    Outcome,
     Records,
     Table,
     allowed_cells,
@@ -38,8 +39,6 @@ from masquerade.engine import (
     Chunk,
     Counts,
     Ints,
-    Kernel,
-    Rows,
     SparseCounts,
     counted_keys,
     counted_shares,
@@ -64,31 +63,6 @@ _MOST_CELLS = 1 << 26  # of groups and values: half a gigabyte
 _BYTES_PER_CELL = 16  # of such a table, with what is made of it
 
 
-class Released(Protocol):
-    """What a method made of records (`data/released.py`)."""
-
-    @property
-    def columns(self) -> tuple[Generalised, ...]:
-        """The released columns of the quasi-identifiers; of records, without their codes."""
-
-    @property
-    def kept(self) -> NDArray[np.intp] | None:
-        """The released rows of a table; None for all."""
-
-    @property
-    def codes(self) -> Mapping[str, Kernel[Ints]]:
-        """How a chunk finds its rows' codes, by column."""
-
-    def rows(self, chunk: Chunk) -> Rows | None:
-        """Return the released rows of a chunk; None for all."""
-
-    def beside(self, records: Records) -> tuple[Records, Released]:
-        """Return the records that it is about, and what kernels can take."""
-
-    def in_table(self, records: Records) -> Released:
-        """Return the same of the table that the records are."""
-
-
 class Shown(Protocol):
     """Some of the released rows, as they were and as they are released."""
 
@@ -107,12 +81,12 @@ class InChunks:
     """Records in chunks, and what was made of them."""
 
     records: Records  # the chunks have those that the method kept; all of them count
-    outcome: Released
+    outcome: Outcome
     everybody: Records  # all complete rows
 
     def total(self, count: Callable[[Shown], Answer]) -> Answer:
         """Add up what is counted of each chunk."""
-        return self.records.chunks.total(_OfChunk(self.outcome, count))
+        return self.records.chunks.total(partial(_count_chunk, outcome=self.outcome, count=count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +103,7 @@ class Comparison:
     in_chunks: InChunks | None = None  # where the rows are; the columns are without ranks and codes then
 
     @classmethod
-    def of(cls, records: Records, outcome: Released, target: str | None) -> Comparison:
+    def of(cls, records: Records, outcome: Outcome, target: str | None) -> Comparison:
         """Compare all complete records with what was made of them; those of a table in memory are at hand."""
         names = [column.name for column in outcome.columns]
         weights = {name: records.schema[name].weight for name in names}
@@ -146,7 +120,7 @@ class Comparison:
             weights,
             in_chunks=InChunks(here, made, records),
         )
-        counted = tuple(map(_with_rows, outcome.columns, found.code_counts))
+        counted = tuple(replace(each, rows=rows) for each, rows in zip(outcome.columns, found.code_counts, strict=True))
         if here is not records or found.suppressed:  # values that only other rows have would leak
             counted = tuple(map(_of_released, counted))
         return replace(found, released=counted)
@@ -187,26 +161,20 @@ class Comparison:
         return self._total(partial(_code_counts, sizes=sizes))
 
     @cached_property
-    def _rank_counts(self) -> tuple[Counts, ...]:
+    def rank_counts(self) -> tuple[Counts, ...]:
+        """The number of released rows with each original rank, one array per column."""
         sizes = [column.domain.size for column in self.originals]
         return self._total(partial(_rank_counts, sizes=sizes))
 
-    def rank_counts(self, at: int) -> Counts:
-        """Count the released rows with each original rank, in the column at this place."""
-        return self._rank_counts[at]
-
     @cached_property
-    def _all_rank_counts(self) -> tuple[Counts, ...]:
+    def all_rank_counts(self) -> tuple[Counts, ...]:
+        """The number of all kept rows with each original rank, the suppressed ones, too."""
         if not self.suppressed:
-            return self._rank_counts
+            return self.rank_counts
         sizes = {column.name: column.domain.size for column in self.originals}
         if self.in_chunks is not None:
             return self.in_chunks.everybody.chunks.total(partial(_ranks_of_chunk, sizes=sizes))
         return tuple(value_counts(column.ranks, sizes[column.name]) for column in self.originals)
-
-    def all_rank_counts(self, at: int) -> Counts:
-        """Count all kept rows with each original rank, the suppressed ones, too."""
-        return self._all_rank_counts[at]
 
     @cached_property
     def violations(self) -> dict[str, int]:
@@ -318,10 +286,6 @@ class Comparison:
 _NOBODY: NDArray[np.int32] = np.empty(0, np.int32)
 
 
-def _with_rows(column: Generalised, rows: Counts) -> Generalised:
-    return replace(column, rows=rows)
-
-
 def _of_released(column: Generalised) -> Generalised:
     """Return a counted column without the values that no row has."""
     assert column.rows is not None
@@ -386,7 +350,7 @@ class _AtHand:
 class _InChunk:
     """The released rows of a chunk."""
 
-    def __init__(self, outcome: Released, chunk: Chunk) -> None:
+    def __init__(self, outcome: Outcome, chunk: Chunk) -> None:
         self._outcome, self._chunk, self._rows = outcome, chunk, outcome.rows(chunk)
 
     def codes(self, at: int) -> Ints:
@@ -402,15 +366,8 @@ class _InChunk:
         return values if self._rows is None else values.take(self._rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _OfChunk(Generic[Answer]):
-    """The kernel that counts the released rows of a chunk."""
-
-    outcome: Released
-    count: Callable[[Shown], Answer]
-
-    def __call__(self, chunk: Chunk) -> Answer:
-        return self.count(_InChunk(self.outcome, chunk))
+def _count_chunk(chunk: Chunk, *, outcome: Outcome, count: Callable[[Shown], Answer]) -> Answer:
+    return count(_InChunk(outcome, chunk))
 
 
 # A finished release, read back.
@@ -504,7 +461,7 @@ def _written_anew(kind: pa.DataType) -> bool:
 # Groups over chunks: each row's key is its codes, as one number.
 
 
-def groups_by_value(records: Records, outcome: Released, coded: Coded | None) -> Iterator[SparseCounts]:
+def groups_by_value(records: Records, outcome: Outcome, coded: Coded | None) -> Iterator[SparseCounts]:
     """Count the released rows by (group, value), whole groups at a time: their rows agree on every released attribute.
 
     Groups are numbered by their codes. Where those together exceed 64 bits, the groups of some columns are numbered
@@ -518,7 +475,7 @@ def groups_by_value(records: Records, outcome: Released, coded: Coded | None) ->
     yield from counted_shares(records.chunks, counting, records.engine, n_values)
 
 
-def codes_of_groups(records: Records, outcome: Released) -> tuple[Ints, ...]:
+def codes_of_groups(records: Records, outcome: Outcome) -> tuple[Ints, ...]:
     """Return for each released column the code that every group has, in the order of `groups_by_value`."""
     kernel, numbered = _group_keys(records, outcome, 1)
     keys = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine).keys
@@ -532,7 +489,7 @@ def codes_of_groups(records: Records, outcome: Released) -> tuple[Ints, ...]:
     return tuple(reversed(codes))
 
 
-def number_groups(records: Records, outcome: Released, name: str, most: int) -> Counts:
+def number_groups(records: Records, outcome: Outcome, name: str, most: int) -> Counts:
     """Number the groups of a release over all chunks; return their sizes. More than the most get no numbers."""
     kernel, _ = _group_keys(records, outcome, 1)
     counted = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine)
@@ -544,7 +501,7 @@ def number_groups(records: Records, outcome: Released, name: str, most: int) -> 
     return counted.counts
 
 
-def _group_keys(records: Records, outcome: Released, spare: int) -> tuple[_GroupKeys, dict[int, Counts]]:
+def _group_keys(records: Records, outcome: Outcome, spare: int) -> tuple[_GroupKeys, dict[int, Counts]]:
     """Return the kernel of each row's key; `spare` times as many keys still fit 64 bits.
 
     And where the keys of the columns before one had to be numbered, those keys, in the order of their numbers.
@@ -565,7 +522,7 @@ def _group_keys(records: Records, outcome: Released, spare: int) -> tuple[_Group
 class _GroupKeys:
     """A key for each released row: its number so far, and the codes of the columns from `first` up to `last`."""
 
-    outcome: Released
+    outcome: Outcome
     first: int = 0
     last: int = 0
     bound: int = 1

@@ -46,7 +46,9 @@ def leaf_losses(column: Generalised) -> Penalties:
 
 def certainty_penalties(column: Generalised) -> Penalties:
     """Normalised certainty penalty: 0 for a leaf, else leaves under the value / leaves; or width in the bounds."""
-    return _widths_in_bounds(column) if _is_bounded(column.domain) else _shares(column)
+    if _is_bounded(column.domain):
+        return _widths_in_bounds(column)
+    return _shares_of_ranks(column.domain, column.lo, column.hi)
 
 
 def relative_heights(column: Generalised) -> Penalties:
@@ -78,10 +80,6 @@ def guiding_penalties(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int6
 def nodes(column: Generalised, taxonomy: Taxonomy) -> list[Node]:
     """Return the taxonomy node of each code."""
     return [taxonomy.node(int(lo), int(hi)) for lo, hi in zip(column.lo, column.hi, strict=True)]
-
-
-def _shares(column: Generalised) -> Penalties:
-    return _shares_of_ranks(column.domain, column.lo, column.hi)
 
 
 def _shares_of_ranks(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Penalties:
@@ -163,7 +161,7 @@ def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
         )
         climbed, path = (rounded(total, comparison.released_rows) for total in _climbed(comparison, at, column, counts))
         information = information_loss(
-            comparison.all_rank_counts(at), column.lo, column.hi, counts, comparison.suppressed
+            comparison.all_rank_counts[at], column.lo, column.hi, counts, comparison.suppressed
         )
         losses[column.name] = AttributeLoss(leaves, certainty, height, climbed, path, information)
     return losses
@@ -230,6 +228,6 @@ def _climbed(comparison: Comparison, at: int, column: Generalised, counts: Count
     taxonomy = column.domain
     if not isinstance(taxonomy, Taxonomy):
         return 0, 0
-    path = int(comparison.rank_counts(at) @ np.array(taxonomy.leaf_depths, np.int64))
+    path = int(comparison.rank_counts[at] @ np.array(taxonomy.leaf_depths, np.int64))
     depths = np.array([node.depth for node in nodes(column, taxonomy)], np.int64)
     return path - int(counts @ depths), path

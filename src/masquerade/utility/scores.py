@@ -8,7 +8,6 @@ floating-point operations nor a secure comparison between parties changes the ou
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -56,7 +55,7 @@ def _x_log_x(counts: Counts) -> NDArray[np.float64]:
     return x * np.log2(np.maximum(x, 1.0))
 
 
-class Score(ABC):
+class Score:
     """Decides a candidate's rating, where to split an interval, and whether specialising is worthwhile."""
 
     name: ClassVar[str]
@@ -72,9 +71,9 @@ class Score(ABC):
         """
         return info_gain(children)
 
-    @abstractmethod
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """Return the score in fixed point."""
+        """Return the score in fixed point; most are what they are whatever the anonymity loss."""
+        return fixed(base)
 
     def whole_bits(self, n_records: int) -> int:
         """Return how many bits the whole part of any score on `n_records` records takes.
@@ -108,10 +107,6 @@ class InfoGain(Score):
 
     name = "info-gain"
 
-    def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """Return InfoGain, whatever the anonymity loss."""
-        return fixed(base)
-
 
 class GainRatio(Score):
     """InfoGain(v) / SplitInfo(v): does not favour values with many children."""
@@ -122,10 +117,6 @@ class GainRatio(Score):
         """Return the ratio; InfoGain alone if all records fall into one child."""
         spread = split_info(children)
         return info_gain(children) / spread if spread > 0 else info_gain(children)
-
-    def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """Return the ratio, whatever the anonymity loss."""
-        return fixed(base)
 
 
 class InfoGainPerAnonymityLoss(Score):

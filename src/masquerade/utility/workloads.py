@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from masquerade.data import (
     Generalised,
     Kind,
     Not,
+    Outcome,
     QueryLog,
     Some,
     Table,
@@ -48,7 +49,7 @@ from masquerade.data import (
 from masquerade.engine import Chunk, Counts, Flags, Rows
 from masquerade.errors import BadInput, Problem
 from masquerade.forms import file, optional, parameter
-from masquerade.utility.comparison import WORKLOAD, Comparison, Released
+from masquerade.utility.comparison import WORKLOAD, Comparison
 
 
 def workload(help: str) -> Any:
@@ -129,13 +130,7 @@ class Selections:
 
     def summary(self) -> dict[str, float | int | None]:
         """Return the entry of a JSON summary."""
-        return {
-            "queries": self.queries,
-            "precision": self.precision,
-            "recall": self.recall,
-            "exact": self.exact,
-            "not_measured": self.not_measured,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +266,7 @@ def selections(comparison: Comparison, table: Table | None, log: QueryLog) -> Se
     return selections_of(log, counts)
 
 
-def _count_selections(chunk: Chunk, *, part: TablePart, wanted: Wanted, outcome: Released, log: QueryLog) -> Counts:
+def _count_selections(chunk: Chunk, *, part: TablePart, wanted: Wanted, outcome: Outcome, log: QueryLog) -> Counts:
     """Count what a log's selections mean among the records of a chunk, which are read once more."""
     complete = complete_rows(part, wanted)
     rows = outcome.rows(chunk)

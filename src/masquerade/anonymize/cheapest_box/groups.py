@@ -8,7 +8,7 @@ import numpy as np
 
 from masquerade.anonymize.cheapest_box.space import DistinctRecords, Levels
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
-from masquerade.engine import Counts, Flags, Rows, group_rows, occurring
+from masquerade.engine import Counts, Flags, Rows, group_rows, renumber
 
 NONE = -1  # the group of records that no box took
 
@@ -78,26 +78,18 @@ _CHOICES = 64  # groups that a record may join, the cheapest first
 _AT_A_TIME = 1 << 22  # pairs of a record and a group
 
 
-def place_leftovers(
-    levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int, judge: Judge
-) -> Counts:
-    """Return each record's group, when everybody has one and every group satisfies."""
-    groups = groups.copy()
-    if n_groups and (groups == NONE).any():
-        join_cheapest(levels, records, groups, n_groups, judge)
-    rest = groups == NONE
-    if rest.any():
-        groups[rest] = n_groups
-        _merge_until_satisfied(levels, records, groups, n_groups, judge)
-    return groups
-
-
 def with_everybody(
     levels: Sequence[Levels], records: DistinctRecords, groups: Counts, n_groups: int, judge: Judge
 ) -> tuple[Counts, Counts, Counts]:
     """Return each record's group, when everybody has one, and the ranks `[lo, hi)` of its cells, attribute × group."""
     while True:
-        groups = place_leftovers(levels, records, groups, n_groups, judge)
+        groups = groups.copy()
+        if n_groups and (groups == NONE).any():
+            join_cheapest(levels, records, groups, n_groups, judge)
+        rest = groups == NONE
+        if rest.any():
+            groups[rest] = n_groups
+            _merge_until_satisfied(levels, records, groups, n_groups, judge)
         groups, made = merged_by_cells(levels, records, groups)
         # Groups with equal cells are one, which may violate what is not monotone.
         good = judge.holds(made.counts)
@@ -186,12 +178,4 @@ def _merge_until_satisfied(
         taken = others[[best]]
         state.add(itself, state.first[:, taken], state.last[:, taken], tuple(each[taken] for each in state.counts))
         into[taken], alive[taken] = rest, False
-    groups[:] = _consecutive(into[groups], rest + 1)
-
-
-def _consecutive(groups: Counts, bound: int) -> Counts:
-    """Return the groups with numbers of which each is somebody's."""
-    found, _ = occurring(groups, bound)
-    number = np.zeros(bound, np.int64)
-    number[found] = np.arange(found.size)
-    return number[groups]
+    groups[:], _ = renumber(into[groups], rest + 1)  # so that each number is somebody's

@@ -34,7 +34,7 @@ from masquerade.anonymize.mondrian.judge import Judge, judge_of
 from masquerade.anonymize.mondrian.partition import blocks, released_column
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data import Coded, Column, Generalised, OnStep, Outcome, Schema, Table
+from masquerade.data import Coded, Generalised, OnStep, Outcome, Schema, Table
 from masquerade.engine import Counts, Rows, which_occur
 from masquerade.errors import Problem
 from masquerade.forms import number, parameter
@@ -195,10 +195,12 @@ def _around(
         ends = (rows < multiple * least).sum(axis=1)  # the place of the last one needed
         for centre in np.flatnonzero(ends < sample.size):
             inside = nearest[centre, : ends[centre] + 1]
-            yield tuple(
-                _level_over(each, ranks[centres[centre]], ranks[sample[inside]])
-                for each, ranks in zip(levels, records.ranks, strict=True)
-            )
+            vector = []
+            for each, ranks in zip(levels, records.ranks, strict=True):
+                own, others = ranks[centres[centre]], ranks[sample[inside]]
+                same = (each.nodes[:, others] == each.nodes[:, own][:, None]).all(axis=1)
+                vector.append(int(np.where(same, each.costs[:, own], np.iinfo(np.int32).max).argmin()))  # the cheapest
+            yield tuple(vector)
 
 
 def _levels_to(levels: Levels, centres: Counts, others: Counts) -> Counts:
@@ -212,12 +214,6 @@ def _levels_to(levels: Levels, centres: Counts, others: Counts) -> Counts:
         found[better] = level
         np.copyto(best, cost, where=better)
     return found
-
-
-def _level_over(levels: Levels, centre: int, others: Counts) -> int:
-    """Return the cheapest level at which a centre and all the others have one value."""
-    same = (levels.nodes[:, others] == levels.nodes[:, centre][:, None]).all(axis=1)
-    return int(np.where(same, levels.costs[:, centre], np.iinfo(np.int32).max).argmin())
 
 
 # --- algorithm ----------------------------------------------------------------------------------------------
@@ -256,39 +252,29 @@ class CheapestBox(WholeTableMethod):
         task = prepare(table, requirement, self)
         classes = task.here(table.coded(self.target)) if self.target is not None and self.purity else None
         released = {
-            column.name: column
-            for parts in linked(task.parts)
-            for column in self._recoded(task, parts, classes, task.n_rows)
+            column.name: column for parts in linked(task.parts) for column in self._recoded(task, parts, classes)
         }
         return task.outcome(released[column.name] for column in task.columns)
 
     def _recoded(
-        self, task: Prepared, parts: Sequence[GroupRequirement], classes: Coded | None, n_rows: int
+        self, task: Prepared, parts: Sequence[GroupRequirement], classes: Coded | None
     ) -> Iterator[Generalised]:
         columns = [column for column in task.columns if any(column.name in part.qid for part in parts)]
-        judge = judge_of(parts, task.sensitive, n_rows)
-        groups, n_groups = np.empty(n_rows, np.int64), 0
+        judge = judge_of(parts, task.sensitive, task.n_rows)
+        groups, n_groups = np.empty(task.n_rows, np.int64), 0
         cells = []
         for rows in blocks(columns, parts, task, _BLOCK):
-            of_row, lo, hi = _recode(columns, rows, judge, classes, self.purity)
-            groups[rows] = of_row + n_groups
+            levels = [levels_of(column) for column in columns]
+            records = distinct_records(levels, rows, judge, classes)
+            boxes = BoxIndex(levels, records, vectors_of(levels, records, judge.least))
+            found = cheapest_boxes(records, boxes, judge, self.purity)
+            of_record, lo, hi = with_everybody(levels, records, *found, judge)
+            groups[rows] = of_record[records.of_row] + n_groups
             n_groups += lo.shape[1]
             cells.append((lo, hi))
         lo, hi = (np.concatenate(ends, axis=1) for ends in zip(*cells, strict=True))
         for column, first, after in zip(columns, lo, hi, strict=True):
             yield released_column(column, first, after, groups)
-
-
-def _recode(
-    columns: Sequence[Column], rows: Rows, judge: Judge, classes: Coded | None, purity: float
-) -> tuple[Counts, Counts, Counts]:
-    """Return the group of each of these rows, and the ranks `[lo, hi)` of each group's cells, attribute × group."""
-    levels = [levels_of(column) for column in columns]
-    records = distinct_records(levels, rows, judge, classes)
-    vectors = vectors_of(levels, records, judge.least)
-    groups, n_groups = cheapest_boxes(records, BoxIndex(levels, records, vectors), judge, purity)
-    groups, lo, hi = with_everybody(levels, records, groups, n_groups, judge)
-    return groups[records.of_row], lo, hi
 
 
 def refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:

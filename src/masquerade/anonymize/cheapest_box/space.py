@@ -158,19 +158,9 @@ class DistinctRecords:
 
     def only(self, kept: Rows) -> DistinctRecords:
         """Return these records alone; rows keep the numbers they have."""
-        return DistinctRecords(
-            self.ranks[:, kept],
-            self.sizes[kept],
-            tuple(each[kept] for each in self.counts),
-            None if self.classes is None else self.classes[kept],
-            self.of_row,
-        )
-
-    def of_records(self, some: Rows) -> DistinctRecords:
-        """Return just these, each in a row of its own."""
-        counts = tuple(each[some] for each in self.counts)
-        classes = None if self.classes is None else self.classes[some]
-        return DistinctRecords(self.ranks[:, some], self.sizes[some], counts, classes, np.arange(some.size))
+        classes = None if self.classes is None else self.classes[kept]
+        counts = tuple(each[kept] for each in self.counts)
+        return DistinctRecords(self.ranks[:, kept], self.sizes[kept], counts, classes, self.of_row)
 
 
 def distinct_records(levels: Sequence[Levels], rows: Rows, judge: Judge, classes: Coded | None) -> DistinctRecords:
@@ -393,14 +383,11 @@ class Remaining:
         numbers = self._numbers.take(found.records)
         self.n_rows -= int(self._records.sizes.take(found.records).sum())
         self._left, self._sizes = self._left[stays], self._sizes[stays]
-        if self._left.size < _SPARSE * self._numbers.size:
-            self._forget_others()
+        if self._left.size < _SPARSE * self._numbers.size:  # forget the others
+            self._numbers, self._records = self._numbers[self._left], self._records.only(self._left)
+            self._boxes.keep_only(self._left)
+            self._left = np.arange(self._left.size)
         return numbers
-
-    def _forget_others(self) -> None:
-        self._numbers, self._records = self._numbers[self._left], self._records.only(self._left)
-        self._boxes.keep_only(self._left)
-        self._left = np.arange(self._left.size)
 
     def _with_purity(self, found: LargeBoxes, in_box: Counts) -> LargeBoxes:
         """Return the boxes with what they cost more because they mix classes."""

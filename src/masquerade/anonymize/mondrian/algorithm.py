@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.cuts import Choice
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.method import (
     BY_CLASS,
@@ -33,12 +32,11 @@ from masquerade.anonymize.mondrian.method import (
     priority_problems,
     strict,
 )
-from masquerade.anonymize.mondrian.multidimensional import Dimensions, outcome_of
+from masquerade.anonymize.mondrian.multidimensional import Dimensions, Released, outcome_of
 from masquerade.anonymize.mondrian.providers import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.preparation import prepare
-from masquerade.data import Coded, Column, OnStep, Outcome, Records, Schema, kept_query_log
-from masquerade.engine import Counts
+from masquerade.data import OnStep, Outcome, Records, Schema, kept_query_log
 from masquerade.errors import Problem
 from masquerade.forms import choice, optional, parameter, switch
 from masquerade.privacy import GroupRequirement, Requirement, without_redundant
@@ -134,59 +132,27 @@ class Mondrian(MondrianVariant):
         if variant is not self:
             return variant.run(records, requirement, on_step)
         task = prepare(records, requirement, self)
-        classes = self.target if self._counts_class else None
-        coded = records.coded[classes] if classes is not None else None
-        known = records.wanted.used if records.table is None else records.table.arrow.column_names
-        edges = self._edges(known, records.schema, task.columns)
-        released = {}
+        by_class = self.choose in BY_CLASS if self.priority is None else bool(self.priority.get(GAIN))
+        classes = self.target if by_class else None
+        schema, edges = records.schema, {}
+        if self.workload is not None:  # whose predicates may name any column
+            known = records.wanted.used if records.table is None else records.table.arrow.column_names
+            domains = {column.name: (column.domain, schema[column.name].kind) for column in task.columns}
+            edges = edges_of(kept_query_log(self.workload), [*known, *schema.identifiers], domains)
+        released: Released = {}
         for parts in linked(task.parts):
             own = tuple(column for column in task.columns if any(column.name in part.qid for part in parts))
-            dimensions, choice = (
-                Dimensions(own, edges=edges),
-                self._choice(own, records.schema, coded, parts, len(task.records)),
-            )
-            released.update(
-                cut_by_value(
-                    task.records,
-                    dimensions,
-                    parts,
-                    choice,
-                    self.strict,
-                    classes,
-                    self.merge or "violating",
-                    self.both_ways,
-                )
+            if self.priority is None:
+                choice = choice_named(self.choose, parts, len(task.records))
+            else:
+                n_classes = len(records.coded[classes].labels) if classes is not None else 1
+                choice = by_priority(self.priority, [schema[each.name].weight for each in own], n_classes)
+            dimensions, merge = Dimensions(own, edges=edges), self.merge or "violating"
+            released |= cut_by_value(
+                task.records, dimensions, parts, choice, self.strict, classes, merge, self.both_ways
             )
         return outcome_of(task, released)
 
     @property
-    def _counts_class(self) -> bool:
-        """Whether cuts are chosen by the class."""
-        if self.priority is not None:
-            return bool(self.priority.get(GAIN)) and self.target is not None
-        return self.choose in BY_CLASS and self.target is not None
-
-    @property
     def _has_purpose(self) -> bool:
         return self.priority is not None or self.workload is not None
-
-    def _edges(self, known: Sequence[str], schema: Schema, columns: Sequence[Column]) -> dict[str, Counts]:
-        """Return where the workload's predicates cut; they may name the known columns."""
-        if self.workload is None:
-            return {}
-        domains = {column.name: (column.domain, schema[column.name].kind) for column in columns}
-        return edges_of(kept_query_log(self.workload), [*known, *schema.identifiers], domains)
-
-    def _choice(
-        self,
-        columns: Sequence[Column],
-        schema: Schema,
-        classes: Coded | None,
-        parts: Sequence[GroupRequirement],
-        n_rows: int,
-    ) -> Choice:
-        """Return which cut of these columns is made."""
-        if self.priority is None:
-            return choice_named(self.choose, parts, n_rows)
-        weights = [schema[column.name].weight for column in columns]
-        return by_priority(self.priority, weights, len(classes.labels) if classes is not None else 1)

@@ -77,60 +77,34 @@ def cut_to_size(
         pairs = kernel.most_pairs(n_records, max(open_.size, n_records // most_rows))
         insist_on_pairs(records.engine, pairs, _BYTES_PER_PAIR + (_BYTES_PER_CODE if kernel.counted else 0))
         views = weighted_ranks(cutter.axes, records.chunks.total(kernel), cutter.judge, sizes[open_])
-        made = _cut(cutter, views, cells[:, :, open_], part_of[open_], sizes.size)
-        if made.recut is not None:
-            records.chunks.change(replace(made.recut, labels=label, index=index))
-        final[open_] = True  # replaced by its parts, or stuck
-        sizes[open_[~made.stuck]] = 0
+        offered = [view.candidates(at, cutter.judge, cutter.strict) for at, view in enumerate(views)]
+        best = best_axes([each for each in offered if each is not None], cutter.choice, len(views), open_.size)
+        own, of = cells[:, :, open_], part_of[open_]
+        parts, tables, first = [], [], sizes.size
+        for view, candidates in zip(views, offered, strict=True):
+            made = None if candidates is None else candidates.made(best, first, own, of, cutter.hidden)
+            if candidates is not None and made is not None:
+                first += made.sizes.size
+                parts.append(made)
+                tables.append(view.table(candidates, made.chosen, made.numbers))
+        if tables:
+            records.chunks.change(Recut(best, tuple(tables), label, index))
+        stuck = best < 0
         if last:
-            cells[:, :, open_[made.stuck]] = made.narrowed
-        sizes = np.concatenate([sizes, made.sizes])
-        cells = np.concatenate([cells, made.cells], axis=2)
-        final = np.concatenate([final, np.zeros(made.sizes.size, bool)])
-        part_of = np.concatenate([part_of, made.part_of])
+            narrowed = np.stack([view.narrowest(each) for view, each in zip(views, own, strict=True)])
+            cells[:, :, open_[stuck]] = narrowed[:, :, stuck]
+        sizes[open_[~stuck]] = 0
+        sizes = np.concatenate([sizes, *(made.sizes for made in parts)])
+        cells = np.concatenate([cells, *(made.cells for made in parts)], axis=2)
+        part_of = np.concatenate([part_of, *(made.part_of for made in parts)])
+        final[open_] = True  # replaced by its parts, or stuck
+        final = np.append(final, np.zeros(sizes.size - final.size, bool))
     return GroupTable(sizes, cells, final, part_of)
 
 
 def insist_on_pairs(engine: Engine, pairs: int, bytes_per_pair: int) -> None:
     """Raise if the counts of so many pairs of group and rank would take more memory than is stated."""
     engine.insist_on_room(pairs * bytes_per_pair, f"up to {pairs:,} counts of the values in each group")
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    stuck: Flags  # which of the open groups cannot be cut
-    narrowed: Cells  # of those
-    sizes: Counts  # of the parts of the others
-    cells: Cells
-    part_of: Counts
-    recut: Recut | None
-
-
-def _cut(cutter: Cutter, views: Sequence[WeightedRanks], cells: Cells, part_of: Counts, first: int) -> _Made:
-    """Cut each group along its best dimension; parts get numbers from `first` on."""
-    offered = [view.candidates(at, cutter.judge, cutter.strict) for at, view in enumerate(views)]
-    best = best_axes([each for each in offered if each is not None], cutter.choice, len(views), cells.shape[2])
-    stuck = best < 0
-    narrowed = np.stack([view.narrowest(own) for view, own in zip(views, cells, strict=True)])
-    parts, tables = [], []
-    for view, candidates in zip(views, offered, strict=True):
-        made = None if candidates is None else candidates.made(best, first, cells, part_of, cutter.hidden)
-        if candidates is None or made is None:
-            continue
-        first += made.sizes.size
-        parts.append(made)
-        tables.append(view.table(candidates, made.chosen, made.numbers))
-    if not tables:
-        nothing = np.empty(0, np.int64)
-        return _Made(stuck, narrowed[:, :, stuck], nothing, cells[:, :, :0], nothing, None)
-    return _Made(
-        stuck,
-        narrowed[:, :, stuck],
-        np.concatenate([made.sizes for made in parts]),
-        np.concatenate([made.cells for made in parts], axis=2),
-        np.concatenate([made.part_of for made in parts]),
-        Recut(best, tuple(tables)),
-    )
 
 
 def with_ranks(axis: Axis, ranks: Counts) -> Axis:
@@ -243,7 +217,7 @@ class Recut:
 
     axis_of_group: Counts  # of each open group; -1 where it is not cut
     tables: tuple[PartTable, ...]
-    labels: str = ""
+    labels: str
     index: NDArray[np.int32] | None = None  # of each group among the open ones, -1 where it is none; None where all are
 
     def __call__(self, chunk: Chunk) -> Arrays:
@@ -297,13 +271,9 @@ class CountRanks:
         found: list[tuple[SparseCounts, ...]] = []
         for name, size in zip(self.ranks, self.sizes, strict=True):
             keys = group * size + chunk[name].take(rows)
-            if not self.counted:
-                found.append((SparseCounts.of(keys, n_groups * size),))
-                continue
-            found.append(
-                tuple(
-                    SparseCounts.of(keys * n_codes + chunk[codes].take(rows), n_groups * size * n_codes)
-                    for codes, n_codes in self.counted
-                )
+            by_code = (
+                SparseCounts.of(keys * n_codes + chunk[codes].take(rows), n_groups * size * n_codes)
+                for codes, n_codes in self.counted
             )
+            found.append(tuple(by_code) if self.counted else (SparseCounts.of(keys, n_groups * size),))
         return tuple(found)

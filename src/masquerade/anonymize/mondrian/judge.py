@@ -34,14 +34,15 @@ class Judge:
     ) -> None:
         """`whole` has the histograms of all records, where those at hand are not all."""
         self.by_size = merge == "small"
-        self._coded = (*sensitive.values(), *([classes] if classes is not None else []))
+        # The sensitive attributes that are counted, and the class if it is, in the order of the histograms.
+        self.counted: tuple[Coded, ...] = (*sensitive.values(), *([classes] if classes is not None else []))
         self._place: dict[str | None, int] = {name: at for at, name in enumerate(sensitive, start=1)}
         self._place[None] = 0
         self._whole: Histograms = (
             np.array([[n_rows]]),
-            *(each.histogram() if whole is None else whole[each.name] for each in self._coded),
+            *(each.histogram() if whole is None else whole[each.name] for each in self.counted),
         )
-        self._labels = ((), *(each.labels for each in self._coded))
+        self._labels = ((), *(each.labels for each in self.counted))
         # Made once: a requirement against colluding providers prepares its counts first.
         self._m_private: dict[GroupRequirement, tuple[ProviderCounts, GroupCheck]] = {
             part: part.check(self._whole[at], self._labels[at])
@@ -51,12 +52,7 @@ class Judge:
         plain = [each for part in parts for each in part.wrapped or (part,)]
         self.least = max((each.implied_size for each in plain), default=1)  # fewer never satisfy
         self._parts = tuple(part for part in parts if not part.only_sizes)  # that is `least`
-        self.only_sizes = not self._parts and not self._coded
-
-    @property
-    def counted(self) -> tuple[Coded, ...]:
-        """The sensitive attributes that are counted, and the class if it is, in the order of the histograms."""
-        return self._coded
+        self.only_sizes = not self._parts and not self.counted
 
     @property
     def columns(self) -> int:
@@ -65,10 +61,10 @@ class Judge:
 
     def count(self, label: Callable[[], Ints], rows: Rows, sizes: Counts) -> Histograms:
         """Return the histograms of parts of these sizes; `label`, called only if needed, gives each row's part."""
-        if not self._coded:
+        if not self.counted:
             return (sizes.reshape(-1, 1),)
         labels = label()
-        return (sizes.reshape(-1, 1), *(each.histograms(labels, sizes.size, rows) for each in self._coded))
+        return (sizes.reshape(-1, 1), *(each.histograms(labels, sizes.size, rows) for each in self.counted))
 
     def large(self, histograms: Histograms) -> NDArray[np.bool_]:
         """Return which parts have as many records as every requirement implies."""
@@ -87,7 +83,12 @@ class Judge:
                 still = np.flatnonzero(good)
                 if not still.size:
                     break
-                good[still] = self._holds_one(part, histograms[self._place[part.sensitive]][still])
+                at = self._place[part.sensitive]
+                if part in self._m_private:
+                    layout, check = self._m_private[part]
+                    good[still] = check.holds(layout.counts(histograms[at][still]))
+                else:
+                    good[still] = part.holds(histograms[at][still], self._whole[at], self._labels[at])
         return good
 
     def fitness(self, histograms: Histograms, alpha: float) -> NDArray[np.float64]:
@@ -106,13 +107,6 @@ class Judge:
             left = check.records_left(layout.counts(histograms[self._place[part.sensitive]]))
             fewest = np.minimum(fewest, left)
         return fewest
-
-    def _holds_one(self, part: GroupRequirement, histogram: Counts) -> NDArray[np.bool_]:
-        if part in self._m_private:
-            layout, check = self._m_private[part]
-            return check.holds(layout.counts(histogram))
-        at = self._place[part.sensitive]
-        return part.holds(histogram, self._whole[at], self._labels[at])
 
 
 def judge_of(

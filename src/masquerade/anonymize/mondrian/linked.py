@@ -50,7 +50,6 @@ from masquerade.anonymize.mondrian.linked_counts import (
     cuts_along,
     keep_arrays,
     recut_all,
-    value_label,
 )
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
@@ -136,8 +135,11 @@ class _Cutting:
         return [first, self.axes] if first else [self.axes]
 
     def value(self, at: int) -> str:
-        """Return under which name a chunk has the number of each record's cell along a dimension."""
-        return value_label(self.dimensions.columns[at].name, narrowed=self.narrowed)
+        """Return under which name a chunk has the number of each record's cell along a dimension.
+
+        Cells that are narrowed from a release for the union of the QIDs stand beside others.
+        """
+        return f"{'narrowed' if self.narrowed else 'linked'} value {self.dimensions.columns[at].name}"
 
 
 @dataclass(eq=False)
@@ -199,8 +201,12 @@ class _LinkedGroups:
             qid.stuck = {at: np.zeros(qid.sizes.size, bool) for at, own in enumerate(self._of_axis) if qid in own}
         while True:
             pairs = self._pairs()
-            if self.aside:
-                self._set_aside(self.linked(self.qids, pairs), way)
+            if self.aside:  # islands with few records are left to one memory
+                islands, first = self.linked(self.qids, pairs), self.qids[0]
+                own = islands.of_group[first][first.active]
+                small = weighted_counts(own, first.sizes[first.active], islands.bound) <= self.aside
+                for qid in self.qids:
+                    qid.way[qid.active & np.append(small, False)[islands.of_group[qid]]] = way
             cuts = self._cuts(axes, pairs)
             made = self._settled(cuts)
             if not made:
@@ -242,15 +248,6 @@ class _LinkedGroups:
             if np.array_equal(before, linked):
                 return _Links({first: linked, **least}, linked.size)
 
-    def _set_aside(self, islands: _Links, way: int) -> None:
-        """Leave islands with few records to one memory."""
-        first = self.qids[0]
-        own = islands.of_group[first]
-        sizes = weighted_counts(own[first.active], first.sizes[first.active], islands.bound)
-        small = np.append(sizes <= self.aside, False)
-        for qid in self.qids:
-            qid.way[qid.active & small[islands.of_group[qid]]] = way
-
     def _cuts(self, axes: Sequence[Axis], pairs: Mapping[tuple[_Qid, _Qid], Pairs]) -> dict[int, CountedCuts]:
         """Return the cuts along every dimension; groups that are in no allowed one are stuck from now on."""
         asked = {}
@@ -260,7 +257,7 @@ class _LinkedGroups:
             for qid in own:
                 may[links.of_group[qid][qid.active & ~qid.stuck[at]]] = True
             if may.any():
-                asked[at] = self._asked(at, own, links, may)
+                asked[at] = self._asked(own, links, may)
         found = {}
         for at, counted in self._counted(asked, axes).items():
             cuts = cuts_along(at, axes[at], counted, asked[at].n_linked, self.cutting.choice, self.cutting.strict)
@@ -270,7 +267,7 @@ class _LinkedGroups:
                 found[at] = cuts
         return found
 
-    def _asked(self, at: int, qids: Sequence[_Qid], links: _Links, may: Flags) -> _Asked:
+    def _asked(self, qids: Sequence[_Qid], links: _Links, may: Flags) -> _Asked:
         number = np.full(links.bound + 1, -1, np.int64)
         number[:-1][may] = np.arange(np.count_nonzero(may))
         groups, linked = [], []
@@ -278,7 +275,7 @@ class _LinkedGroups:
             of_group = np.where(qid.active, number[links.of_group[qid]], -1)
             groups.append(np.flatnonzero(of_group >= 0))
             linked.append(of_group[groups[-1]])
-        return _Asked(at, int(np.count_nonzero(may)), tuple(groups), tuple(linked))
+        return _Asked(int(np.count_nonzero(may)), tuple(groups), tuple(linked))
 
     def _counted(
         self, asked: Mapping[int, _Asked], axes: Sequence[Axis], *, codes: bool = True
@@ -286,7 +283,9 @@ class _LinkedGroups:
         """Count the records of groups by rank along dimensions, and unless told otherwise by what judges count."""
         kernels, pairs, nobody = [], 0, Judge((), {}, 1)
         for at, each in asked.items():
-            ranks = self._ranks_of_linked(at, each)
+            # How many ranks the cell of each group has, by what is linked; the first QID keeps the cells.
+            cells, ranks = self._of_axis[at][0].cells[at], np.zeros(each.n_linked, np.int64)
+            ranks[each.linked[0]] = cells[1, each.groups[0]] - cells[0, each.groups[0]]
             for qid, groups, linked in zip(self._of_axis[at], each.groups, each.linked, strict=False):
                 index = np.full(qid.sizes.size, -1, np.int32)
                 index[groups] = np.arange(groups.size)
@@ -314,13 +313,6 @@ class _LinkedGroups:
             ]
             for at, each in asked.items()
         }
-
-    def _ranks_of_linked(self, at: int, asked: _Asked) -> Counts:
-        """Return how many ranks the cell of each group that may be cut along a dimension has, by what is linked."""
-        cells = self._of_axis[at][0].cells[at]  # the first QID with a dimension keeps its cells
-        ranks = np.zeros(asked.n_linked, np.int64)
-        ranks[asked.linked[0]] = cells[1, asked.groups[0]] - cells[0, asked.groups[0]]
-        return ranks
 
     def _settled(self, cuts: Mapping[int, CountedCuts]) -> dict[int, Flags]:
         """Return which linked records are cut along which dimension: where it is the best of all their groups."""
@@ -399,7 +391,7 @@ class _LinkedGroups:
             if isinstance(axis, ContinuousAxis) and not axis.edges.size:
                 continue
             links = self.linked(own, pairs)
-            asked[at] = self._asked(at, own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound))
+            asked[at] = self._asked(own[:1], links, which_occur(links.of_group[own[0]][own[0].active], links.bound))
         for at, (counted,) in self._counted(asked, axes, codes=False).items():
             axis, view = axes[at], Units.of(axes[at], counted, asked[at].n_linked).look()
             lo, hi = view.lo[counted.linked], view.hi[counted.linked]
@@ -511,7 +503,6 @@ def _alike(
 class _Asked:
     """The linked records that may be cut along a dimension: of each QID the groups, and the number of each."""
 
-    at: int
     n_linked: int
     groups: tuple[Counts, ...]
     linked: tuple[Counts, ...]

@@ -229,14 +229,6 @@ def _keep_together(slots: CutSlots, sizes: Counts, satisfied: Satisfied) -> tupl
     return part, allowed
 
 
-def value_label(name: str, *, narrowed: bool) -> str:
-    """Return under which name a chunk has the number of each record's cell along the axis of this name.
-
-    Cells that are `narrowed` from a release for the union of the QIDs stand beside others.
-    """
-    return f"{'narrowed' if narrowed else 'linked'} value {name}"
-
-
 def count_pairs(
     chunk: Chunk,
     *,

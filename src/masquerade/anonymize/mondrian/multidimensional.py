@@ -132,19 +132,6 @@ def rows_together(records: Records, n_arrays: int) -> int:
     return records.engine.rows_at_once(_BYTES_PER_CELL * n_arrays)
 
 
-def counts_together(records: Records, n_axes: int) -> int:
-    """Return how many counts of parts may be held at once while groups are cut along `n_axes` axes."""
-    return min(COUNTS_AT_A_TIME, records.engine.rows_at_once(_BYTES_PER_COUNT * n_axes))
-
-
-def insist_on_groups(records: Records, n_axes: int, least: int) -> None:
-    """Raise if as many groups as there can be, of `least` records each, take more memory than is stated."""
-    groups = len(records) // max(least, 1)
-    records.engine.insist_on_summing(
-        groups * _BYTES_PER_END * n_axes, f"up to {groups:,} groups of {least} records along {n_axes} attributes"
-    )
-
-
 def outcome_of(task: Prepared, released: Released) -> Outcome:
     """Return the outcome of columns that were cut, in the order of the task."""
     made = [released[column.name] for column in task.columns]
@@ -189,7 +176,11 @@ class Dimensions:
 def cut_qid(records: Records, dimensions: Dimensions, judge: JudgeOf, choice: Choice, strict: bool) -> Released:
     """Cut along the dimensions of one QID until no cut is allowed; return the released columns."""
     label, groups = groups_of_qid(records, dimensions, judge, choice, strict)
-    return _released(dimensions.axes(), groups.cells, label)
+    return {
+        axis.name: released_by_number(axis.column, lo, hi, label)
+        for axis, (lo, hi) in zip(dimensions.axes(), groups.cells, strict=True)
+        if axis.released
+    }
 
 
 def groups_of_qid(
@@ -198,7 +189,10 @@ def groups_of_qid(
     """Cut until no cut is allowed; return the groups, and the array in which chunks have each record's."""
     satisfy_together = all(part.monotone_in_records for part in judge.parts)
     hidden = CutGroups() if dimensions.providers and not satisfy_together else None
-    insist_on_groups(records, len(dimensions.all), judge.made().least)
+    n_axes, least = len(dimensions.all), judge.made().least
+    most = len(records) // max(least, 1)  # groups
+    told = f"up to {most:,} groups of {least} records along {n_axes} attributes"
+    records.engine.insist_on_summing(most * _BYTES_PER_END * n_axes, told)
     label = f"cut {' '.join(column.name for column in dimensions.columns)}"
     how = _Cut(records, dimensions, judge, choice, strict, label, hidden)
     groups = how.all_of(whole_groups(records, dimensions.all, label))
@@ -251,7 +245,7 @@ class _Cut:
             self.judge,
             self.choice,
             self.strict,
-            counts_together(records, len(cutter.axes)),
+            min(COUNTS_AT_A_TIME, records.engine.rows_at_once(_BYTES_PER_COUNT * len(cutter.axes))),
         )
         if len(records.chunks) == 1:
             # Every group is whole in the one chunk already: nothing is sent, and nothing comes back.
@@ -320,14 +314,6 @@ class _Cut:
 def _finished(sizes: Sequence[Counts], cells: Sequence[Cells], part_of: Sequence[Counts]) -> GroupTable:
     together = np.concatenate(sizes)
     return GroupTable(together, np.concatenate(cells, axis=2), np.ones(together.size, bool), np.concatenate(part_of))
-
-
-def _released(axes: Sequence[Axis], cells: Cells, label: str) -> Released:
-    return {
-        axis.name: released_by_number(axis.column, lo, hi, label)
-        for axis, (lo, hi) in zip(axes, cells, strict=True)
-        if axis.released
-    }
 
 
 def released_by_number(column: Column, lo: Counts, hi: Counts, label: str) -> tuple[Generalised, ReleasedCodes]:
@@ -400,8 +386,10 @@ class _CutInMemory:
         cutter = Cutter(axes, judge, self.choice, self.strict, hidden, self.counts_at_a_time)
         if first := dimensions.first():
             ready = self.prepared[there]
-            waiting = [] if ready.all() else cutter.cut_first(first, groups.only(~ready))
-            waiting += [groups.only(ready)] if ready.any() else []
+            fragments = Done(batch.n_records)
+            if not ready.all():
+                replace(cutter, axes=first).cut([groups.only(~ready)], fragments)
+            waiting = [*fragments.groups, *([groups.only(ready)] if ready.any() else [])]
         else:
             waiting = [cutter.tallied(groups)]
         done = Done(labels.size)

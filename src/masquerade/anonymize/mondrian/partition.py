@@ -72,43 +72,29 @@ class Open:
 class Done:
     """Groups that cannot be cut any further."""
 
-    def __init__(self, n_rows: int, groups: Sequence[Open] = ()) -> None:
+    def __init__(self, n_rows: int) -> None:
         self._n_rows = n_rows
-        self._groups = list(groups)
+        self.groups: list[Open] = []
 
     def add(self, groups: Open) -> None:
         """Append these groups."""
-        self._groups.append(replace(groups, tally=None))
-
-    def only(self, groups: Flags) -> Done:
-        """Return the flagged groups, in the order in which they were added."""
-        kept, first = [], 0
-        for each in self._groups:
-            flags = groups[first : first + each.batch.n_groups]
-            first += each.batch.n_groups
-            kept += [each.only(flags)] if flags.any() else []
-        return Done(self._n_rows, kept)
-
-    @property
-    def groups(self) -> list[Open]:
-        """The groups, to be cut further in another way."""
-        return list(self._groups)
+        self.groups.append(replace(groups, tally=None))
 
     @property
     def sizes(self) -> Counts:
         """The records of each group."""
-        return np.concatenate([each.batch.sizes for each in self._groups])
+        return np.concatenate([each.batch.sizes for each in self.groups])
 
     @property
     def part_of(self) -> Counts:
         """Which part of which hidden cut each group is in."""
-        return np.concatenate([each.part_of for each in self._groups])
+        return np.concatenate([each.part_of for each in self.groups])
 
     def partition(self, axes: Sequence[Axis]) -> Partition:
         """Return all groups, with cells along taxonomies as narrow as the groups' values allow, and between edges."""
-        batches = [each.batch for each in self._groups]
+        batches = [each.batch for each in self.groups]
         batch = Batch(np.concatenate([each.rows for each in batches]), np.concatenate([each.sizes for each in batches]))
-        cells = np.concatenate([each.cells for each in self._groups], axis=2)
+        cells = np.concatenate([each.cells for each in self.groups], axis=2)
         for axis, cell in zip(axes, cells, strict=True):
             if isinstance(axis, TaxonomyAxis):
                 view = axis.look(batch)
@@ -172,12 +158,6 @@ class Cutter:
         cells = np.stack([axis.column.most_general(batch.rows[batch.starts]) for axis in self.axes])
         return Open(batch, cells, np.zeros(n_groups, np.int64))
 
-    def cut_first(self, axes: Sequence[Axis], groups: Open) -> list[Open]:
-        """Cut groups along `axes`, the same attributes cut in another way; return what is then cut as usual."""
-        fragments = Done(groups.batch.n_records)
-        replace(self, axes=axes).cut([groups], fragments)
-        return fragments.groups
-
     def tallied(self, groups: Open) -> Open:
         """Return the groups with their tally, unless requirements need more than sizes, or counting costs more."""
         if not self.judge.only_sizes or not any(isinstance(axis, TaxonomyAxis) for axis in self.axes):
@@ -191,18 +171,19 @@ class Cutter:
         """Cut until no cut is allowed, and add what is made to `done`."""
         while waiting:
             groups = waiting.pop()
-            if self._too_large(groups.batch):
+            batch = groups.batch
+            n_parts = min(batch.n_records, batch.n_groups * max(axis.most_parts for axis in self.axes))
+            too_large = batch.n_records > _ROWS_AT_A_TIME or n_parts * self.judge.columns > self.counts_at_a_time
+            if too_large and batch.n_groups > 1:
                 waiting += groups.halves()
                 continue
-            following = _cut(self, groups, done)
-            waiting += [following] if following is not None else []
-
-    def _too_large(self, batch: Batch) -> bool:
-        if batch.n_groups == 1:
-            return False
-        n_parts = min(batch.rows.size, batch.n_groups * max(axis.most_parts for axis in self.axes))
-        n_counts = n_parts * self.judge.columns
-        return batch.rows.size > _ROWS_AT_A_TIME or n_counts > self.counts_at_a_time
+            offered = _candidates(self.axes, groups, self.judge, self.strict)
+            best = best_axes(offered, self.choice, len(self.axes), batch.n_groups)
+            stuck = best < 0
+            if stuck.any():
+                done.add(groups.only(stuck))
+            if not stuck.all() and (following := _carried_out(self, offered, best, groups, done)) is not None:
+                waiting.append(following)
 
 
 def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool) -> Partition:
@@ -224,16 +205,6 @@ def blocks(columns: Sequence[Column], parts: Sequence[GroupRequirement], task: P
     judge = judge_of([*parts, large], task.sensitive, task.n_rows)
     cut = partition(axes_of(columns), judge, by_certainty, task.n_rows, False)
     return rows_by_label(cut.labels, cut.cells.shape[2])
-
-
-def _cut(cutter: Cutter, groups: Open, done: Done) -> Open | None:
-    """Cut each group along its best dimension, and add those that cannot be cut to `done`."""
-    offered = _candidates(cutter.axes, groups, cutter.judge, cutter.strict)
-    best = best_axes(offered, cutter.choice, len(cutter.axes), groups.batch.n_groups)
-    stuck = best < 0
-    if stuck.any():
-        done.add(groups.only(stuck))
-    return None if stuck.all() else _carried_out(cutter, offered, best, groups, done)
 
 
 def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[CandidateCuts]:

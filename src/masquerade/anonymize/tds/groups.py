@@ -12,10 +12,11 @@ children of the last instruction.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,47 +52,34 @@ def child_numbers(n_children: int) -> Children:
     return numbers
 
 
-class Split(Protocol):
+@dataclass(frozen=True, eq=False)
+class Split(ABC):
     """Which records of a chunk carry a value that is specialised, and the child that each goes to."""
 
-    @property
-    def attribute(self) -> str:
-        """Whose value it is."""
+    attribute: str
+    value: int  # its number in the cut
+    n_children: int  # that some record goes to
 
-    @property
-    def value(self) -> int:
-        """Its number in the cut."""
-
-    @property
-    def n_children(self) -> int:
-        """The number of children that some record goes to."""
-
+    @abstractmethod
     def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
         """Return the rows, None for all, and their children."""
 
 
 @dataclass(frozen=True, eq=False)
-class RankSplit:
+class RankSplit(Split):
     """How the ranks `[lo, hi)` of one value of the cut go to its children."""
 
-    attribute: str
-    value: int  # its number in the cut
-    n_children: int  # that records have
     lo: int
     child_of_rank: Children  # for each rank from `lo`
 
-    def children_of(self, ranks: Ints) -> Children:
-        """Return the child of each of these ranks, all of which are the value's."""
-        return self.child_of_rank.take(ranks - self.lo if self.lo else ranks)
-
     def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
         """Return the rows with ranks of the value, None for all, and their children."""
-        ranks, hi = chunk[ranks_of(self.attribute)], self.lo + self.child_of_rank.size
+        ranks, hi, rows = chunk[ranks_of(self.attribute)], self.lo + self.child_of_rank.size, None
         inside = ranks < hi if self.lo == 0 else (ranks >= self.lo) & (ranks < hi)
-        if inside.all():
-            return None, self.children_of(ranks)
-        rows = np.flatnonzero(inside)
-        return rows, self.children_of(ranks.take(rows))
+        if not inside.all():
+            rows = np.flatnonzero(inside)
+            ranks = ranks.take(rows)
+        return rows, self.child_of_rank.take(ranks - self.lo if self.lo else ranks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,17 +169,16 @@ class PublicState:
 
     def children(self, split: Split) -> Children:
         """Return the child of each carrier, in the order of the records, as it is sent to the others."""
-        children: Children = np.concatenate(
-            self._records.chunks.each(partial(_give_children, split=self._found(split)))
-        )
-        return children
+        found: Children = np.concatenate(self._records.chunks.each(partial(_give_children, split=self._found(split))))
+        return found
 
     def told(self, instruction: Instruction) -> Split:
         """Take in an instruction that another party has given: each chunk gets the children of its own carriers."""
         chunks = self._records.chunks
         told = _Told(instruction.attribute, instruction.value, instruction.n_children)
         if told.attribute not in self._told:
-            chunks.change(partial(_nobody_cut, attribute=told.attribute))
+            # Every record carries the topmost value, which has number 0.
+            chunks.change(partial(_fill, name=_value_of(told.attribute), value=0))
             self._told.add(told.attribute)
         if self._records.at_hand:
             return _Found(told.attribute, told.value, told.n_children, self._carriers(told), instruction.children)
@@ -232,12 +219,10 @@ class PublicState:
 
     def class_counts(self, split: Split, classes: Coded | None) -> Counts:
         """Count the carriers by child and class; without a class all are of one."""
-        found = self._found(split)
-        if classes is None:
-            return self._records.chunks.total(partial(_count_classes, split=found))
-        return self._records.chunks.total(
-            partial(_count_classes, split=found, classes=codes_of(classes.name), n_classes=len(classes.labels))
-        )
+        kernel = partial(_count_classes, split=self._found(split))
+        if classes is not None:
+            kernel = partial(kernel, classes=codes_of(classes.name), n_classes=len(classes.labels))
+        return self._records.chunks.total(kernel)
 
     def each_label(self) -> Iterator[Counts]:
         """Yield each record's group, QID by QID, in as many pieces as it comes."""
@@ -309,7 +294,7 @@ class QidGroups:
         self._last: tuple[Split, SparseCounts] | None = None  # which is often asked for again
         self._judged: tuple[Split, Flags] | None = None
         self._keys: tuple[Split, Keys] | None = None  # of records that are one chunk here
-        self._chunks.change(partial(_start_with_one, labels=self.label, group=self.sizes.size - 1))
+        self._chunks.change(partial(_fill, name=self.label, value=self.sizes.size - 1))
 
     @property
     def anonymity(self) -> int:
@@ -323,7 +308,7 @@ class QidGroups:
 
     def holds(self) -> bool:
         """Return whether every current group satisfies the requirements."""
-        return self.allows(_Everybody(self.label))
+        return self.allows(_Everybody("", 0, 1))
 
     def allows(self, split: Split) -> bool:
         """Return whether every group that the split would make satisfies the requirements.
@@ -378,18 +363,16 @@ class QidGroups:
 
     def rows_by_group(self) -> Rows:
         """Return the records sorted by their group, those of one group in order; four bytes of each are fetched."""
-        return rows_by_rank(
-            np.concatenate(self._chunks.each(partial(_labels_of, name=self.label))), int(self.sizes.size)
-        )
+        labels = np.concatenate(self._chunks.each(partial(_labels_of, name=self.label)))
+        return rows_by_rank(labels, int(self.sizes.size))
 
     def split_keys(self, split: Split) -> tuple[Rows, Counts, int]:
         """Fetch the carriers, and the number of each one's (group, child), below the third."""
         count = self._count(split)
-        sizes = self._chunks.each(partial(_size_of, name=self.label))
         found = self._chunks.each(partial(_keys_of_rows, count=count))
-        firsts = np.cumsum([0, *sizes[:-1]])
-        rows = np.concatenate([first + rows for first, (rows, _) in zip(firsts, found, strict=True)])
-        return rows, np.concatenate([keys for _, keys in found]), count.n_groups * split.n_children
+        firsts = np.cumsum([0, *(size for size, *_ in found[:-1])])
+        rows = np.concatenate([first + rows for first, (_, rows, _) in zip(firsts, found, strict=True)])
+        return rows, np.concatenate([keys for *_, keys in found]), count.n_groups * split.n_children
 
     def _satisfied(self, requirement: GroupRequirement, split: Split) -> Flags:
         """Return for each (group, child) that occurs, in order, whether it satisfies the requirement."""
@@ -445,26 +428,15 @@ def _n_rows(chunk: Chunk) -> int:
     return int(next(iter(chunk.values())).size)
 
 
-@dataclass(frozen=True)
-class _Everybody:
+class _Everybody(Split):
     """All records, which go to one child."""
 
-    like: str
-    attribute: str = ""
-    value: int = 0
-    n_children: int = 1
-
     def __call__(self, chunk: Chunk) -> tuple[Rows | None, Ints]:
-        return None, np.zeros(chunk[self.like].size, np.uint8)
+        return None, np.zeros(_n_rows(chunk), np.uint8)
 
 
-@dataclass(frozen=True)
-class _Told:
+class _Told(Split):
     """An instruction that has been taken in: the carriers by their value, their children beside them."""
-
-    attribute: str
-    value: int
-    n_children: int
 
     def rows(self, chunk: Chunk) -> Rows:
         return np.flatnonzero(chunk[_value_of(self.attribute)] == self.value)
@@ -475,12 +447,9 @@ class _Told:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Found(Split):
     """A split that has found its records."""
 
-    attribute: str
-    value: int
-    n_children: int
     rows: Rows | None
     children: Ints
 
@@ -488,9 +457,9 @@ class _Found:
         return self.rows, self.children
 
 
-def _nobody_cut(chunk: Chunk, *, attribute: str) -> Arrays:
-    """Let every record carry the topmost value of an attribute, which has number 0."""
-    return {_value_of(attribute): np.zeros(_n_rows(chunk), np.int32)}
+def _fill(chunk: Chunk, *, name: str, value: int) -> Arrays:
+    """Give all records of a chunk one number."""
+    return {name: np.full(_n_rows(chunk), value, np.int32)}
 
 
 def _count_carriers(chunk: Chunk, *, told: _Told) -> int:
@@ -535,18 +504,9 @@ def _count_ranks(chunk: Chunk, *, sizes: Mapping[str, int], classes: str | None,
     return tuple(pair_counts(chunk[ranks_of(name)], codes, size, n_classes) for name, size in sizes.items())
 
 
-def _start_with_one(chunk: Chunk, *, labels: str, group: int) -> Arrays:
-    """Put all records of a chunk into one group."""
-    return {labels: np.full(_n_rows(chunk), group, np.int32)}
-
-
 def _labels_of(chunk: Chunk, *, name: str) -> Ints:
     labels: Ints = chunk[name]
     return labels
-
-
-def _size_of(chunk: Chunk, *, name: str) -> int:
-    return int(chunk[name].size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -581,10 +541,10 @@ class _CountParts:
         return rows, keys
 
 
-def _keys_of_rows(chunk: Chunk, *, count: _CountParts) -> tuple[Rows, Counts]:
-    """Give the rows that carry a value, and the (group, child) of each."""
+def _keys_of_rows(chunk: Chunk, *, count: _CountParts) -> tuple[int, Rows, Counts]:
+    """Give the number of all rows, those that carry a value, and the (group, child) of each."""
     rows, keys = count.keys(chunk)
-    return np.arange(keys.size) if rows is None else rows, keys
+    return _n_rows(chunk), np.arange(keys.size) if rows is None else rows, keys
 
 
 def _relabel(chunk: Chunk, *, count: _CountParts, found: Counts, numbers: Counts) -> Arrays:

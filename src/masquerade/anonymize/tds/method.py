@@ -67,9 +67,20 @@ class TopDownSpecialization(TableMethod):
         return {"name": self.name, "score": score, **suppression}
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Suppression that could change what other groups satisfy."""
-        if self.suppression:
-            yield from refuse_suppression(parts)
+        """Suppression, unless the groups determine which records to leave out, and no other group changes.
+
+        That is so when there is one QID and its requirements are hereditary: with several QIDs a record that is
+        left out for one of them is missing in the groups of the others, and where parts of a violating group may
+        satisfy, a specialization that leaves out too many could become valid later.
+        """
+        if not self.suppression:
+            return
+        for part in parts:
+            if not part.hereditary:
+                text = f"not possible with {part.model}, because a part of a violating group may satisfy it"
+                yield Problem(text, key=("suppression",))
+        for text in different_qids(parts):
+            yield Problem(text, key=("suppression",))
 
     def may_suppress(self, n_rows: int) -> int:
         """Return how many records may be left out, from the share's decimal text: 0.29 of 100 is 29."""
@@ -83,36 +94,15 @@ class TopDownSpecialization(TableMethod):
         may_suppress = self.may_suppress(len(records))
         state = PublicState(task.records, names, task.parts, task.records.coded, may_suppress)
         view = LocalView(dict(enumerate(task.columns)), state.scored(task.columns, self.target), score)
-        steps = _specialise(view, state, on_step)
+        for split in view.to_boundaries():
+            view.start(split.attribute, state.specialise(split))
+        steps: list[Step] = []
+        while (found := view.best(state)) is not None:
+            winner, split = found
+            view.specialise(winner, state.specialise(split))
+            steps.append(view.step(winner))
+            if on_step is not None:
+                on_step(steps[-1])
         released = tuple(view.released(name) for name in names)
         codes = {column.name: by_cut(column) for column in released}
-        return task.outcome(released, steps, codes=codes, released=state.released)
-
-
-def _specialise(view: LocalView, state: PublicState, on_step: OnStep | None) -> tuple[Step, ...]:
-    """Specialise the best candidate until none is valid."""
-    for split in view.to_boundaries():
-        view.start(split.attribute, state.specialise(split))
-    steps: list[Step] = []
-    while (found := view.best(state)) is not None:
-        winner, split = found
-        view.specialise(winner, state.specialise(split))
-        steps.append(view.step(winner))
-        if on_step is not None:
-            on_step(steps[-1])
-    return tuple(steps)
-
-
-def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-    """Refuse suppression unless the groups determine which records to leave out, and no other group changes.
-
-    That is so when there is one QID and its requirements are hereditary: with several QIDs a record that is
-    left out for one of them is missing in the groups of the others, and where parts of a violating group may
-    satisfy, a specialization that leaves out too many could become valid later.
-    """
-    for part in parts:
-        if not part.hereditary:
-            text = f"not possible with {part.model}, because a part of a violating group may satisfy it"
-            yield Problem(text, key=("suppression",))
-    for text in different_qids(parts):
-        yield Problem(text, key=("suppression",))
+        return task.outcome(released, tuple(steps), codes=codes, released=state.released)

@@ -115,9 +115,9 @@ class LocalView:
         self.cut: dict[str, list[int]] = {}  # where the values of each attribute's cut begin, in order
         self.candidates: list[Candidate] = []
         self._positions = {column.name: position for position, column in columns.items()}
-        for position, column in columns.items():
+        for column in columns.values():
             self.cut[column.name] = [0]
-            self._open(column.name, position, 0, 0, column.domain.size)
+            self._open(column.name, 0, 0, column.domain.size)
 
     def to_boundaries(self) -> list[RankSplit]:
         """Return the splits that bring columns from their topmost value to the most general that is allowed."""
@@ -135,10 +135,7 @@ class LocalView:
         assert own.column.boundary is not None
         self.candidates = [each for each in self.candidates if each.attribute != attribute]
         self.cut[attribute] = own.column.boundary.cut.tolist()
-        cuts = (*self.cut[attribute], own.domain.size)
-        children = compress(pairwise(cuts), own.occurring(cuts))
-        for number, (lo, hi) in zip(numbers, children, strict=True):
-            self._open(attribute, self._positions[attribute], number, lo, hi)
+        self._open_children(attribute, (*self.cut[attribute], own.domain.size), numbers)
 
     def best(self, state: PublicState) -> tuple[Candidate, RankSplit] | None:
         """Return the valid candidate with the highest score; invalid ones are discarded for good."""
@@ -152,7 +149,7 @@ class LocalView:
             if not state.allows(split):
                 self.candidates.remove(candidate)
                 continue
-            if state.may_suppress and not self._worth(candidate, split, state):
+            if state.may_suppress and not self.score.worth(candidate.base, state.leaves_out(split), len(state.cut)):
                 continue  # only for now: another specialization may leave out the same records first
             if self.score.weighs_anonymity:
                 candidate.anonymity_after = state.anonymity_after(split)
@@ -162,17 +159,11 @@ class LocalView:
                 best = candidate, split
         return best
 
-    def _worth(self, candidate: Candidate, split: RankSplit, state: PublicState) -> bool:
-        return self.score.worth(candidate.base, state.leaves_out(split), len(state.cut))
-
     def specialise(self, winner: Candidate, numbers: Sequence[int]) -> None:
         """Replace a candidate of this view by its children; those that occur have these numbers in the public cut."""
         self.candidates.remove(winner)
         self.cut[winner.attribute] = sorted({*self.cut[winner.attribute], *winner.cuts[:-1]})
-        occurs = self.own[winner.attribute].occurring(winner.cuts)
-        children = compress(pairwise(winner.cuts), occurs)
-        for number, (lo, hi) in zip(numbers, children, strict=True):
-            self._open(winner.attribute, winner.position, number, lo, hi)
+        self._open_children(winner.attribute, winner.cuts, numbers)
 
     def step(self, winner: Candidate) -> Step:
         """Describe a winning candidate by its attribute's labels, with a score that may be shown."""
@@ -200,7 +191,12 @@ class LocalView:
                 loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
             candidate.score = self.score.rate(candidate.base, loss)
 
-    def _open(self, attribute: str, position: int, value: int, lo: int, hi: int) -> None:
+    def _open_children(self, attribute: str, cuts: Sequence[int], numbers: Sequence[int]) -> None:
+        children = compress(pairwise(cuts), self.own[attribute].occurring(cuts))
+        for number, (lo, hi) in zip(numbers, children, strict=True):
+            self._open(attribute, number, lo, hi)
+
+    def _open(self, attribute: str, value: int, lo: int, hi: int) -> None:
         own = self.own[attribute]
         cuts = own.cuts(lo, hi, self.score)
         if not cuts:
@@ -210,7 +206,7 @@ class LocalView:
         if self.score.beneficial(children):
             base = self.score.base(children, None if self.score.recomputable else own.relief(cuts)[occurs])
             score = self.score.rate(base, anonymity_loss=0.0)
-            self.candidates.append(Candidate(attribute, position, value, lo, hi, cuts, base, score))
+            self.candidates.append(Candidate(attribute, self._positions[attribute], value, lo, hi, cuts, base, score))
 
 
 def anonymity_loss(state: PublicState, split: Split) -> float:
