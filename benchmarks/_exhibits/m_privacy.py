@@ -141,7 +141,7 @@ M_PRIVACY = Paper(
                     by_claims(lambda results: _query_errors(results, "9")),
                     ("m = ", "provider-aware", "baseline"),
                     ("m-privacy-9-seconds", "m-privacy-9-error"),
-                    "anonymize/mondrian/providers.py",
+                    "anonymize/mondrian/algorithm.py",
                 ),
                 Exhibit(
                     "Figure 10",
@@ -149,7 +149,7 @@ M_PRIVACY = Paper(
                     by_claims(lambda results: _query_errors(results, "10")),
                     ("seed",),
                     ("m-privacy-10-seconds", "m-privacy-10-error"),
-                    "anonymize/mondrian/providers.py",
+                    "anonymize/mondrian/algorithm.py",
                 ),
                 Exhibit(
                     "Figure 11",
@@ -170,7 +170,7 @@ M_PRIVACY = Paper(
                         *("m-privacy-12-k-seconds", "m-privacy-12-k-error"),
                         *("m-privacy-12-l-seconds", "m-privacy-12-l-error"),
                     ),
-                    "anonymize/mondrian/providers.py",
+                    "anonymize/mondrian/algorithm.py",
                 ),
             ),
             {

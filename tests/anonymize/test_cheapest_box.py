@@ -20,8 +20,7 @@ from masquerade.anonymize.cheapest_box import (
     method as vectors,
     space as hopeless,
 )
-from masquerade.anonymize.cheapest_box.groups import NONE, GrowingGroups
-from masquerade.anonymize.cheapest_box.method import cheapest_boxes
+from masquerade.anonymize.cheapest_box.method import NONE, GrowingGroups, cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import (
     BoxIndex,
     DistinctRecords,

@@ -13,7 +13,7 @@ import masquerade as mq
 from chunked import MISSING, in_chunks, plain, rows_of, told, write_parts
 from masquerade.anonymize import wanted_of
 from masquerade.anonymize.mondrian import counted_cuts, linked
-from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
+from masquerade.anonymize.mondrian.cuts import CutGroups
 from masquerade.data import partitioned_files, read_chunks
 from masquerade.data.write import expanded
 from masquerade.engine import LocalEngine

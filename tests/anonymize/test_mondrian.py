@@ -15,7 +15,7 @@ from adult import TRAINING_ROWS, adult
 from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
 from examples import examples
 from masquerade.anonymize import Merge, TableMethod
-from masquerade.anonymize.mondrian import partition, tally
+from masquerade.anonymize.mondrian import axes, partition
 from masquerade.data import Outcome, generate_people
 from masquerade.utility.classification import Classification
 from strategies import CLASS, SENSITIVE, column, tables
@@ -82,8 +82,8 @@ def test_counts_and_records_cut_alike(cells_per_value: int, table: mq.Table, k: 
     assume(len(table) >= k)
     names = table.schema.names
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "_CELLS_PER_VALUE", cells_per_value)
-        patch.setattr(tally, "_ROWS_AT_A_TIME", 7)
+        patch.setattr(axes, "_CELLS_PER_VALUE", cells_per_value)
+        patch.setattr(axes, "_ROWS_AT_A_TIME", 7)
         found = mq.Mondrian(choose=choose, strict=strict).run_on_table(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # one of them
     plain = Plain(table.columns(names), lambda group: len(group) >= k, choose, strict)
     assert cells_of(found) == plain.release()
@@ -98,7 +98,7 @@ def test_counts_and_records_cut_adult_alike(k: int, choose: str) -> None:
     releases = []
     for cells_per_value in TALLIED.values():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tally, "_CELLS_PER_VALUE", cells_per_value)
+            patch.setattr(axes, "_CELLS_PER_VALUE", cells_per_value)
             algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
             outcome = algorithm.run_on_table(table, mq.KAnonymity(qid, k))
             releases.append([column.to_arrow() for column in outcome.columns])

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 import masquerade as mq
 from anonymize.test_mondrian import PROVIDER, PROVIDERS, cells_of, with_providers
 from examples import examples
-from masquerade.anonymize.mondrian.hidden_cuts import CutGroups
+from masquerade.anonymize.mondrian.cuts import CutGroups
 from masquerade.data import Outcome
 from masquerade.errors import Bug, RequirementUnreachable
 from masquerade.privacy import Requirement

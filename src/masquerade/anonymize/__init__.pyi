@@ -4,12 +4,15 @@ from .auto import (
     SideBySide as SideBySide,
     side_by_side as side_by_side,
 )
-from .boundaries import boundary_codes as boundary_codes, reachable_rows as reachable_rows, start_groups as start_groups
 from .cheapest_box.method import CheapestBox as CheapestBox
 from .datafly import BottomUpColumns as BottomUpColumns, Datafly as Datafly, without_steps as without_steps
 from .k_member import GreedyCka as GreedyCka, KMember as KMember
 from .method import Method as Method, TableMethod as TableMethod, insist as insist
-from .mondrian.algorithm import Mondrian as Mondrian
+from .mondrian.algorithm import (
+    Mondrian as Mondrian,
+    ProviderAwareMondrian as ProviderAwareMondrian,
+    may_cut_providers as may_cut_providers,
+)
 from .mondrian.axes import (
     Axis as Axis,
     Batch as Batch,
@@ -48,12 +51,14 @@ from .mondrian.multidimensional import (
     judge_of_records as judge_of_records,
 )
 from .mondrian.partition import Partition as Partition, partition as partition, released_column as released_column
-from .mondrian.providers import ProviderAwareMondrian as ProviderAwareMondrian, may_cut_providers as may_cut_providers
 from .mondrian.qids import begins_with_union as begins_with_union, by_qid as by_qid, linked as linked
 from .preparation import (
+    boundary_codes as boundary_codes,
     hopeless_at_once as hopeless_at_once,
     prepare as prepare,
+    reachable_rows as reachable_rows,
     refuse_violating_whole as refuse_violating_whole,
+    start_groups as start_groups,
 )
 from .publication import (
     Folder as Folder,

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.boundaries import rows_by_boundary
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.preparation import Prepared, different_qids, prepare, refuse_violating_whole
+from masquerade.anonymize.preparation import Prepared, different_qids, prepare, refuse_violating_whole, rows_by_boundary
 from masquerade.data import (
     Column,
     Generalised,

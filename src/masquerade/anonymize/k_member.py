@@ -16,8 +16,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.cheapest_box.groups import NONE, join_cheapest, merged_by_cells, with_everybody
-from masquerade.anonymize.cheapest_box.method import refuse_not_monotone
+from masquerade.anonymize.cheapest_box.method import (
+    NONE,
+    join_cheapest,
+    merged_by_cells,
+    refuse_not_monotone,
+    with_everybody,
+)
 from masquerade.anonymize.cheapest_box.space import ONE, DistinctRecords, GridLevels, Levels, TreeLevels
 from masquerade.anonymize.method import TableMethod, WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of

@@ -371,7 +371,10 @@ def roll_up(
     kept = _kept(earlier, requirement, columns, target)
     qid = [name for name in kept if name in requirement.qid_attributes]
     cells = {name: released_cells(earlier, name, (roots or {}).get(name, "*")) for name in qid}
-    leaves = _leaves(earlier, cells, requirement, target)
+    # The release as a table for an anonymizer: leaves' numbers, and the columns that are not generalised.
+    arrays: dict[str, Any] = {name: each.numbers for name, each in cells.items()}
+    arrays |= {name: earlier.cells(name) for name in (target, *requirement.special_columns) if name is not None}
+    leaves = Table(pa.table(arrays), Schema(each.attribute for each in cells.values()), origin=earlier.origin)
     held = all(verdict.holds for verdict in verify(earlier, requirement))
     ways = [_merged(each, cells, leaves, earlier, requirement) for each in _methods(leaves, requirement, held, target)]
     good = [way for way in ways if all(verdict.holds for verdict in way.verdicts)]
@@ -424,14 +427,6 @@ def _kept(
                 "the requirement and the class"
             )
     return kept
-
-
-def _leaves(earlier: Table, cells: dict[str, ReleasedCells], requirement: Requirement, target: str | None) -> Table:
-    """Return the release as a table for an anonymizer: leaves' numbers, and the columns that are not generalised."""
-    raw = dict.fromkeys([*([target] if target is not None else []), *requirement.special_columns])
-    arrays: dict[str, Any] = {name: each.numbers for name, each in cells.items()}
-    arrays |= {name: earlier.cells(name) for name in raw}
-    return Table(pa.table(arrays), Schema(each.attribute for each in cells.values()), origin=earlier.origin)
 
 
 def _methods(leaves: Table, requirement: Requirement, held: bool, target: str | None) -> Sequence[TableMethod]:

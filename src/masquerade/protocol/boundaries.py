@@ -1,7 +1,7 @@
 """Find the records that can be released within the boundaries, where these are several parties' attributes.
 
 With every value at its boundary, the records of a group that violates a requirement cannot be released by cutting
-groups or generalising columns (`anonymize/boundaries.py`; for k-anonymity they are OUT). The groups are over all
+groups or generalising columns (`anonymize/preparation.py`; for k-anonymity they are OUT). The groups are over all
 parties' attributes, and nobody may see one before it is known to satisfy. So those who hold what decides
 (`boundaries.py`) find out under sharing, by the tests of DkA (`protocol/dka/`): the joint histogram between two,
 sorting among more. They open one bit a record, whether it stays, and tell the others. Where one party alone decides,

@@ -186,7 +186,18 @@ def choose_columns(
     if size is not None:
         beta = limit.within_sample(rows.width)
         looked_at = sample_of(rows, measure, size, seed)
-    chosen = _chosen(looked_at, names, weights, measure, beta, always, never)
+    most = at_most(beta, looked_at.whole, measure)
+    fixed = [names.index(name) for name in dict.fromkeys(always)]
+    for column in fixed:
+        looked_at = looked_at.refined(column)
+    if fixed and looked_at.extent.of(measure) > most:
+        share = ratio(looked_at.extent, looked_at.whole, measure)
+        raise AnswerIsNo(
+            f"{', '.join(always)}: to be published always, but their {measure} ratio is {share:.6g}; "
+            f"at most {beta:.6g} is allowed"
+        )
+    free = [at for at, name in enumerate(names) if at not in fixed and name not in never]
+    chosen = sorted([*fixed, *publishable(looked_at, free, measure, most, weights)])
     return Masked(
         tuple(names[at] for at in chosen),
         ratio(everything.by(chosen).extent, whole, measure) if chosen else 0.0,
@@ -195,29 +206,6 @@ def choose_columns(
         tuple(name for at, name in enumerate(names) if at not in chosen),
         rows.rows_read,
     )
-
-
-def _chosen(
-    separation: Separation,
-    names: tuple[str, ...],
-    weights: list[float],
-    measure: Measure,
-    beta: float,
-    always: tuple[str, ...],
-    never: tuple[str, ...],
-) -> list[int]:
-    most = at_most(beta, separation.whole, measure)
-    fixed = [names.index(name) for name in dict.fromkeys(always)]
-    for column in fixed:
-        separation = separation.refined(column)
-    if fixed and separation.extent.of(measure) > most:
-        share = ratio(separation.extent, separation.whole, measure)
-        raise AnswerIsNo(
-            f"{', '.join(always)}: to be published always, but their {measure} ratio is {share:.6g}; "
-            f"at most {beta:.6g} is allowed"
-        )
-    free = [at for at, name in enumerate(names) if at not in fixed and name not in never]
-    return sorted([*fixed, *publishable(separation, free, measure, most, weights)])
 
 
 # --- weights ------------------------------------------------------------------------------------------------

@@ -220,11 +220,15 @@ class Comparison:
         """
         n_values = _number_of(coded)
         if self.in_chunks is not None:
-            yield from groups_by_value(self.in_chunks.records, self.in_chunks.outcome, coded)
+            records = self.in_chunks.records
+            keys, _ = _group_keys(records, self.in_chunks.outcome, n_values)
+            values = codes_of(coded.name) if coded is not None else None
+            counting = partial(_count_keys, keys=keys, values=values, n_values=n_values)
+            yield from counted_shares(records.chunks, counting, records.engine, n_values)
             return
         labels, n_groups = self._grouped
-        keys = labels if coded is None else labels * n_values + _AtHand(self).values(coded)
-        yield SparseCounts.of(keys, n_groups * n_values)
+        of_rows = labels if coded is None else labels * n_values + _AtHand(self).values(coded)
+        yield SparseCounts.of(of_rows, n_groups * n_values)
 
     @cached_property
     def group_sizes(self) -> Counts:
@@ -258,12 +262,19 @@ class Comparison:
     def codes_of_groups(self) -> tuple[Ints, ...]:
         """Return for each released column the code that every group has, where the rows are in chunks."""
         assert self.in_chunks is not None
-        columns = self.in_chunks.outcome.columns
-        found = codes_of_groups(self.in_chunks.records, self.in_chunks.outcome)
-        return tuple(
-            codes if len(all_of_it.labels) == len(released.labels) else renumber(codes, len(all_of_it.labels))[0]
-            for codes, all_of_it, released in zip(found, columns, self.released, strict=True)
-        )
+        records, columns = self.in_chunks.records, self.in_chunks.outcome.columns
+        kernel, numbered = _group_keys(records, self.in_chunks.outcome, 1)
+        keys = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine).keys
+        found: list[Ints] = []
+        for at in range(len(columns) - 1, -1, -1):
+            size = max(len(columns[at].labels), 1)
+            keys, codes = np.divmod(keys, size)
+            codes = codes.astype(np.min_scalar_type(size - 1))
+            same = len(columns[at].labels) == len(self.released[at].labels)
+            found.append(codes if same else renumber(codes, len(columns[at].labels))[0])
+            if at in numbered:  # what is left is a number among the keys of the columns before
+                keys = numbered[at][keys]
+        return tuple(reversed(found))
 
     def values_of_groups(self, coded: Sequence[Coded], most_bytes: int) -> dict[str, Groups]:
         """Count how often each group has each value of these columns; of those for which that is not too much."""
@@ -458,35 +469,8 @@ def _written_anew(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))
 
 
-# Groups over chunks: each row's key is its codes, as one number.
-
-
-def groups_by_value(records: Records, outcome: Outcome, coded: Coded | None) -> Iterator[SparseCounts]:
-    """Count the released rows by (group, value), whole groups at a time: their rows agree on every released attribute.
-
-    Groups are numbered by their codes. Where those together exceed 64 bits, the groups of some columns are numbered
-    first, over all chunks.
-    """
-    n_values = _number_of(coded)
-    kernel, _ = _group_keys(records, outcome, n_values)
-    counting = partial(
-        _count_keys, keys=kernel, values=codes_of(coded.name) if coded is not None else None, n_values=n_values
-    )
-    yield from counted_shares(records.chunks, counting, records.engine, n_values)
-
-
-def codes_of_groups(records: Records, outcome: Outcome) -> tuple[Ints, ...]:
-    """Return for each released column the code that every group has, in the order of `groups_by_value`."""
-    kernel, numbered = _group_keys(records, outcome, 1)
-    keys = counted_keys(records.chunks, partial(_count_keys, keys=kernel), records.engine).keys
-    codes: list[Ints] = []
-    for at in range(len(outcome.columns) - 1, -1, -1):
-        size = max(len(outcome.columns[at].labels), 1)
-        keys, code = np.divmod(keys, size)
-        codes.append(code.astype(np.min_scalar_type(size - 1)))
-        if at in numbered:  # what is left is a number among the keys of the columns before
-            keys = numbered[at][keys]
-    return tuple(reversed(codes))
+# Groups over chunks: each row's key is its codes, as one number. Where those together exceed 64 bits, the groups of
+# some columns are numbered first, over all chunks.
 
 
 def number_groups(records: Records, outcome: Outcome, name: str, most: int) -> Counts:

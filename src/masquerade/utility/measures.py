@@ -250,10 +250,8 @@ class Measurer:
             return self._selection(comparison).get(name)
         if name == WEIGHTED_OVERLAP:
             return weighted_overlap(comparison)
-        if name == CLASSIFICATION_ERROR:
-            return self._tree_error(comparison)
-        if name == NAIVE_BAYES_ERROR:
-            return self._bayes_error(comparison)
+        if name in _OF_CLASSIFIERS:
+            return self._error(name, comparison)
         return measure(comparison)[name]
 
     def figures(self, comparison: Comparison) -> Mapping[str, float | None]:
@@ -281,29 +279,22 @@ class Measurer:
         found = selections(comparison, self.table, self.workload)
         return {SELECTION_PRECISION: found.precision, SELECTION_RECALL: found.recall}
 
-    def _tree_error(self, comparison: Comparison) -> float | None:
+    def _error(self, name: str, comparison: Comparison) -> float | None:
         """Return the share of rows that are misjudged, or suppressed; None with too few rows to tell."""
         released = comparison.released_rows / max(comparison.rows, 1)
-        if self.target is None or self._trees is None or not released:
+        if self.table is None or self.target is None or self._training is None or not released:
             return None
-        error = self._trees.integration_error(comparison.released, comparison.kept)
-        return round(error * released + 1 - released, _DECIMALS)
-
-    def _bayes_error(self, comparison: Comparison) -> float | None:
-        """The same of naive Bayes."""
-        released = comparison.released_rows / max(comparison.rows, 1)
-        if self.target is None or self._training is None or not released:
-            return None
-        assert self.table is not None
+        if name == CLASSIFICATION_ERROR:
+            error = self._trees.integration_error(comparison.released, comparison.kept)
+            return round(error * released + 1 - released, _DECIMALS)
         splits = [(np.flatnonzero(self._training), np.flatnonzero(~self._training))]
         accuracy = bayes_accuracy(self.table, self.target, comparison.released, comparison.kept, splits)
         return round(1 - accuracy * released, _DECIMALS)
 
     @cached_property
-    def _trees(self) -> Classification | None:
-        if self._training is None or self.target is None:
-            return None
+    def _trees(self) -> Classification:
         assert self.table is not None
+        assert self.target is not None
         return Classification(self.table, self.target, train=self._training, seed=self.seed)
 
     @cached_property

@@ -193,7 +193,11 @@ def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -
         asked.setdefault(tuple(sorted(each.attribute for each in query)), []).append(position)
     answers = np.zeros(len(queries))
     for attributes, positions in asked.items():
-        merged, totals = _merged([cells[each] for each in attributes], sizes)
+        # The groups that these attributes alone form.
+        asked_of = [cells[each] for each in attributes]
+        groups, n_groups = group_rows([(cell.codes, cell.lo.size) for cell in asked_of], sizes.size)
+        totals = weighted_counts(groups, sizes, n_groups)
+        merged = [_Cells(_of_groups(cell.codes, groups, n_groups), cell.lo, cell.hi) for cell in asked_of]
         ranges = np.array([[each[1:] for each in sorted(queries[position])] for position in positions])
         step = max(1, _SHARES_AT_A_TIME // max(1, totals.size))
         for start in range(0, len(positions), step):
@@ -213,10 +217,3 @@ def _counted(cells: Sequence[_Cells], sizes: NDArray[np.float64], ranges: Counts
         hit = some if isinstance(hit, slice) else hit[some]
     answers: NDArray[np.float64] = expected.sum(axis=1)
     return answers
-
-
-def _merged(cells: Sequence[_Cells], sizes: Counts) -> tuple[list[_Cells], NDArray[np.float64]]:
-    """Return the groups that these attributes alone form, and their sizes."""
-    groups, n_groups = group_rows([(cell.codes, cell.lo.size) for cell in cells], sizes.size)
-    totals = weighted_counts(groups, sizes, n_groups)
-    return [_Cells(_of_groups(cell.codes, groups, n_groups), cell.lo, cell.hi) for cell in cells], totals

@@ -16,11 +16,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.boundaries import start_cells, start_labels
 from masquerade.anonymize.mondrian.axes import Axis, AxisView, Batch, Cells, ContinuousAxis, TaxonomyAxis
 from masquerade.anonymize.mondrian.cuts import AxisCandidates, best_axes, candidates_of
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Cutter
+from masquerade.anonymize.preparation import start_cells, start_labels
 from masquerade.data import Column, Records, codes_of, ranks_of
 from masquerade.engine import Arrays, Chunk, Counts, Engine, Flags, Ints, Rows, SparseCounts, weighted_counts
 

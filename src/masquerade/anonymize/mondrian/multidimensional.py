@@ -7,7 +7,7 @@ nothing but whole groups, and the same loop runs there. It is the faster one for
 have a combination of ranks of their own, so that counts save nothing. What comes back to the records is the number of
 their group, and to us each group's cells.
 
-Cuts between providers that must be undone (`hidden_cuts.py`) are found by the cells of all groups: which look alike,
+Cuts between providers that must be undone (`cuts.py`) are found by the cells of all groups: which look alike,
 and whether they satisfy together, by counts. The records of a group that is cut anew are those of its parts.
 """
 
@@ -30,8 +30,7 @@ from masquerade.anonymize.mondrian.axes import (
     provider_column,
 )
 from masquerade.anonymize.mondrian.counted_cuts import GroupTable, cut_to_size, whole_groups
-from masquerade.anonymize.mondrian.cuts import Choice
-from masquerade.anonymize.mondrian.hidden_cuts import CutGroups, lookalikes, only_released, parts_of_unions
+from masquerade.anonymize.mondrian.cuts import Choice, CutGroups, lookalikes, only_released, parts_of_unions
 from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.partition import COUNTS_AT_A_TIME, Cutter, Done, Open, released_column
 from masquerade.anonymize.preparation import Prepared

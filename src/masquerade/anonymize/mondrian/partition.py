@@ -11,20 +11,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from masquerade.anonymize.boundaries import rows_by_boundary, rows_by_label, start_groups
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Cells, ContinuousAxis, TaxonomyAxis, axes_of
+from masquerade.anonymize.mondrian.axes import (
+    Axis,
+    Batch,
+    Cells,
+    ContinuousAxis,
+    JoinedTaxonomies,
+    Tally,
+    TaxonomyAxis,
+    axes_of,
+)
 from masquerade.anonymize.mondrian.cuts import (
     CandidateCuts,
     Choice,
-    HiddenCuts,
+    CutGroups,
     best_axes,
     candidates_along,
     taxonomy_candidates,
 )
 from masquerade.anonymize.mondrian.judge import Judge, judge_of
 from masquerade.anonymize.mondrian.method import by_certainty
-from masquerade.anonymize.mondrian.tally import JoinedTaxonomies, Tally
-from masquerade.anonymize.preparation import Prepared
+from masquerade.anonymize.preparation import Prepared, rows_by_boundary, rows_by_label, start_groups
 from masquerade.data import Column, Generalised
 from masquerade.engine import Counts, Flags, Rows, renumber, rows_by_rank, value_counts
 from masquerade.privacy import GroupRequirement, KAnonymity
@@ -35,7 +42,7 @@ class Open:
     """Groups that may be cut further, and their tally while it saves work.
 
     Cells along taxonomies are not updated on a cut; they are narrowed at the end. `part_of` says which part of which
-    cut along a dimension that is not released each group is in (`hidden_cuts`); 0 is none.
+    cut along a dimension that is not released each group is in (`cuts.py`); 0 is none.
     """
 
     batch: Batch
@@ -144,7 +151,7 @@ class Cutter:
     judge: Judge
     choice: Choice
     strict: bool
-    hidden: HiddenCuts | None = None
+    hidden: CutGroups | None = None
     counts_at_a_time: int = COUNTS_AT_A_TIME  # of parts of groups that are cut together
 
     def start(self, n_rows: int) -> Open:

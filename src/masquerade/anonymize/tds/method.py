@@ -67,14 +67,12 @@ class TopDownSpecialization(TableMethod):
         return {"name": self.name, "score": score, **suppression}
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Suppression, unless the groups determine which records to leave out, and no other group changes.
-
-        That is so when there is one QID and its requirements are hereditary: with several QIDs a record that is
-        left out for one of them is missing in the groups of the others, and where parts of a violating group may
-        satisfy, a specialization that leaves out too many could become valid later.
-        """
+        """Suppression that could change what other groups satisfy."""
         if not self.suppression:
             return
+        # It does not with one QID whose requirements are hereditary: with several QIDs a record that is left out for
+        # one of them is missing in the groups of the others, and where parts of a violating group may satisfy, a
+        # specialization that leaves out too many could become valid later.
         for part in parts:
             if not part.hereditary:
                 text = f"not possible with {part.model}, because a part of a violating group may satisfy it"

@@ -73,7 +73,7 @@ from masquerade.utility import compare, holders_error, shown_to_others
 # empty. Each is judged once, over the records of all providers; of those that may not stand, everybody
 # leaves its own records out, and the cutting (`tree`) starts from the others. With several QIDs, or where
 # groups are compared with all records, records that leave are missing elsewhere: what stood is judged
-# again, until nothing falls, as on one table (`anonymize/boundaries.py`).
+# again, until nothing falls, as on one table (`anonymize/preparation.py`).
 #
 #  who              learns
 #  every provider   of each group at the boundaries whether it may stand, and if so whether it may be divided; with
