@@ -55,6 +55,17 @@ def in_chunks(
     return mq.Release.of(release), plain(pa.concat_tables(pyarrow.parquet.read_table(file) for file in files))
 
 
+def same_in_chunks(
+    table: mq.Table, requirement: mq.Requirement, method: TableMethod, folder: Path, **more: Any
+) -> tuple[mq.Release, mq.Release]:
+    """The releases in chunks and of the whole table, of which rows and summaries are the same."""
+    release, rows = in_chunks(table, requirement, method, folder, **more)
+    whole = mq.anonymize(table, requirement, method, order="input", **more)
+    assert rows.equals(plain(whole.table))
+    assert told(release) == told(whole)
+    return release, whole
+
+
 def _in_small_parts(folder: Path) -> Any:
     files = partitioned_files("table", folder)
     object.__setattr__(files, "parts", lambda _: type(files).parts(files, 40))

@@ -146,7 +146,7 @@ DATA_INTEGRATION = Paper(
                     by_goals(word=BETTER),
                     ("AllAttQID", "MultiQID"),
                     ("figure-12",),
-                    "anonymize/tds/view.py",
+                    "anonymize/tds/method.py",
                 ),
             ),
             {"REQUIREMENTS": 3, "REPEATS": 2},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,12 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
+from anonymize.outcomes import assert_holds_and_covers, cells_of
 from contract.people import QID, SCHEMA, STEPWISE, people
 from examples import examples
 from masquerade.anonymize import Judge
-from masquerade.anonymize.cheapest_box import (
-    method as algorithm,
-    method as search,
-    method as vectors,
-    space as hopeless,
-)
-from masquerade.anonymize.cheapest_box.method import NONE, GrowingGroups, cheapest_boxes
+from masquerade.anonymize.cheapest_box import method, space
+from masquerade.anonymize.cheapest_box.method import NONE, GrowingGroups, cheapest_boxes, vectors_of
 from masquerade.anonymize.cheapest_box.space import (
     BoxIndex,
     DistinctRecords,
@@ -32,7 +29,7 @@ from masquerade.anonymize.cheapest_box.space import (
 )
 from masquerade.data import Branch
 from privacy.definitions import SENSITIVE as SICK
-from strategies import CLASS, SENSITIVE, requirements, tables
+from strategies import CLASS, requirements, tables
 
 PAIRS = mq.Taxonomy(Branch("*", (Branch("ab", (Branch("a"), Branch("b"))), Branch("cd", (Branch("c"), Branch("d"))))))
 
@@ -42,21 +39,21 @@ def letters(text: str, classes: str | None = None) -> mq.Table:
     return mq.Table(pa.table(columns), mq.Schema([mq.Attribute("letter", taxonomy=PAIRS)]))
 
 
-def released(table: mq.Table, k: int, method: mq.CheapestBox | None = None) -> list[str]:
-    outcome = (method or mq.CheapestBox()).run_on_table(table, mq.KAnonymity(["letter"], k))
+def released(table: mq.Table, k: int, boxes: mq.CheapestBox | None = None) -> list[str]:
+    outcome = (boxes or mq.CheapestBox()).run_on_table(table, mq.KAnonymity(["letter"], k))
     return outcome.columns[0].to_arrow().to_pylist()
 
 
-def test_raw_values_that_are_frequent_stay_and_the_rest_is_one_group() -> None:
-    assert released(letters("aabccd"), 2) == ["a", "a", "*", "c", "c", "*"]
-
-
-def test_a_left_over_joins_the_group_that_it_makes_dearer_least() -> None:
-    assert released(letters("aaabcc"), 2) == ["ab", "ab", "ab", "ab", "c", "c"]
-
-
-def test_groups_that_nest_have_cells_of_different_levels() -> None:
-    assert released(letters("aabbbbccd"), 2) == ["a", "a", "b", "b", "b", "b", "cd", "cd", "cd"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("aabccd", "a a * c c *", id="raw values that are frequent stay, and the rest is one group"),
+        pytest.param("aaabcc", "ab ab ab ab c c", id="a left over joins the group that it makes dearer least"),
+        pytest.param("aabbbbccd", "a a b b b b cd cd cd", id="groups that nest have cells of different levels"),
+    ],
+)
+def test_small_tables_by_hand(text: str, expected: str) -> None:
+    assert released(letters(text), 2) == expected.split()
 
 
 def test_classes_keep_boxes_pure() -> None:
@@ -94,7 +91,7 @@ def test_each_group_is_the_cheapest_box_of_what_was_left(table: mq.Table, k: int
     levels = [levels_of(column) for column in table.columns(table.schema.names)]
     judge = Judge([mq.KAnonymity(table.schema.names, k)], {}, len(table))
     records = distinct_records(levels, np.arange(len(table)), judge, None)
-    searched = vectors.vectors_of(levels, records, k)
+    searched = vectors_of(levels, records, k)
     groups, n_groups = cheapest_boxes(records, BoxIndex(levels, records, searched), judge, 0.0)
     spans = GrowingGroups(levels, records, groups, n_groups)
     left = np.ones(records.n, bool)
@@ -114,14 +111,7 @@ def test_each_group_is_the_cheapest_box_of_what_was_left(table: mq.Table, k: int
 def test_every_release_satisfies_and_covers_what_it_was(data: st.DataObject) -> None:
     table = data.draw(tables(min_rows=2, max_rows=30))
     requirement = data.draw(requirements(table))
-    outcome = mq.CheapestBox().run_on_table(table, requirement)
-    for column in outcome.columns:
-        (raw,) = table.columns([column.name])
-        assert (column.lo[column.codes] <= raw.ranks).all()
-        assert (raw.ranks < column.hi[column.codes]).all()
-    cells = {column.name: column.to_arrow() for column in outcome.columns}
-    cells[SENSITIVE] = table.arrow[SENSITIVE]
-    assert mq.verify(pa.table(cells), requirement).holds
+    assert_holds_and_covers(mq.CheapestBox().run_on_table(table, requirement), table, requirement)
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -130,12 +120,9 @@ def test_large_tables_and_lattices_satisfy_as_well(data: st.DataObject) -> None:
     table = data.draw(tables(min_rows=8, max_rows=40))
     requirement = data.draw(requirements(table))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(algorithm, "_BLOCK", 4)
-        patch.setattr(vectors, "MOST_VECTORS", 2)
-        outcome = mq.CheapestBox().run_on_table(table, requirement)
-    cells = {column.name: column.to_arrow() for column in outcome.columns}
-    cells[SENSITIVE] = table.arrow[SENSITIVE]
-    assert mq.verify(pa.table(cells), requirement).holds
+        patch.setattr(method, "_BLOCK", 4)
+        patch.setattr(method, "MOST_VECTORS", 2)
+        assert_holds_and_covers(mq.CheapestBox().run_on_table(table, requirement), table, requirement)
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -145,15 +132,8 @@ def test_the_order_of_rows_does_not_matter(table: mq.Table, k: int, random: obje
     requirement = mq.KAnonymity(table.schema.names, k)
     order = list(range(len(table)))
     random.shuffle(order)  # type: ignore[attr-defined] # hypothesis gives a random.Random
-    first, second = (
-        list(
-            zip(
-                *(each.to_arrow().to_pylist() for each in mq.CheapestBox().run_on_table(rows, requirement).columns),
-                strict=True,
-            )
-        )
-        for rows in (table, mq.Table(table.arrow.take(order), table.schema))
-    )
+    mixed = mq.Table(table.arrow.take(order), table.schema)
+    first, second = (cells_of(mq.CheapestBox().run_on_table(rows, requirement)) for rows in (table, mixed))
     assert [first[row] for row in order] == second
 
 
@@ -168,8 +148,25 @@ def test_groups_that_the_rest_took_in_leave_no_number_behind() -> None:
     assert mq.anonymize(table, requirement, mq.CheapestBox()).verdicts[0].holds
 
 
-def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that has one entry more after each look at a vector's boxes."""
+@pytest.mark.parametrize(
+    ("records", "requirement", "module", "name", "values", "share"),
+    [
+        (people(36, seed=36), mq.TCloseness(QID, 0.3, SICK), method, "_FEW", (method._FEW, 0), 1 / 2),
+        (people(12, seed=5), mq.KAnonymity(QID, 5), space, "_CELLS_A_LOOK", (1 << 40, 0), 1 / 3),
+    ],
+    ids=["boxes known to violate are not judged again", "vectors without a large box are found together"],
+)
+def test_few_boxes_are_looked_at(
+    records: Any,
+    requirement: mq.Requirement,
+    module: Any,
+    name: str,
+    values: tuple[int, int],
+    share: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The release is the same as when every box is looked at alone and anew; there are far fewer such looks."""
+    table = mq.Table(pa.Table.from_pylist(records), SCHEMA)
     looks: list[int] = []
     look = Remaining.large_boxes
 
@@ -178,35 +175,11 @@ def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return look(remaining, vector)
 
     monkeypatch.setattr(Remaining, "large_boxes", counted)
-    return looks
-
-
-def test_boxes_that_are_known_to_violate_are_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release is the same as when every look counts and judges them anew; there are far fewer such looks."""
-    table = mq.Table(pa.Table.from_pylist(people(36, seed=36)), SCHEMA)
-    requirement = mq.TCloseness(QID, 0.3, SICK)
-    looks = counted_looks(monkeypatch)
     found = []
-    for few in (search._FEW, 0):
-        monkeypatch.setattr(search, "_FEW", few)
+    for value in values:
+        monkeypatch.setattr(module, name, value)
         looks.clear()
-        columns = mq.CheapestBox().run_on_table(table, requirement).columns
-        found.append(([column.to_arrow().to_pylist() for column in columns], len(looks)))
+        found.append((cells_of(mq.CheapestBox().run_on_table(table, requirement)), len(looks)))
     (quick, few_looks), (slow, many_looks) = found
     assert quick == slow
-    assert few_looks < many_looks / 2
-
-
-def test_vectors_without_a_large_box_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release is the same as when each of them is looked at alone; hardly one still is."""
-    table = mq.Table(pa.Table.from_pylist(people(12, seed=5)), SCHEMA)
-    looks = counted_looks(monkeypatch)
-    found = []
-    for cells in (1 << 40, 0):
-        monkeypatch.setattr(hopeless, "_CELLS_A_LOOK", cells)
-        looks.clear()
-        columns = mq.CheapestBox().run_on_table(table, mq.KAnonymity(QID, 5)).columns
-        found.append(([column.to_arrow().to_pylist() for column in columns], len(looks)))
-    (together, few_looks), (alone, many_looks) = found
-    assert together == alone
-    assert few_looks < many_looks / 3
+    assert few_looks < many_looks * share

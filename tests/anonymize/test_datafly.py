@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from adult import adult
-from chunked import in_chunks, plain as chunked_plain
+from chunked import in_chunks, same_in_chunks
 from examples import examples
 
 Rows = list[tuple[str, ...]]
@@ -95,17 +95,6 @@ def test_gives_what_the_plain_one_gives(whole_columns: bool, rows: Rows, k: int)
     assert release.suppressed == len(rows) - sum(cells.values())
 
 
-def test_a_number_needs_a_tree() -> None:
-    table = mq.Table(pa.table({"age": [20, 30]}), mq.Schema([mq.Attribute("age", "continuous")]))
-    with pytest.raises(mq.ParameterError, match=r"age: .* give a taxonomy"):
-        mq.anonymize(table, mq.KAnonymity(["age"], 2), mq.Datafly())
-
-
-def test_the_variant_is_a_switch() -> None:
-    with pytest.raises(mq.ParameterError, match="whole_columns parameter of Datafly must be true or false"):
-        mq.Datafly(whole_columns="yes")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("k", "precision"), [(2, 0.95), (20, 0.82), (100, 0.68)])
 def test_adult_keeps_at_least_what_the_paper_shows(k: int, precision: float) -> None:
     """Figure 4 shows about 0.93, 0.80 and 0.60 for the central Datafly on these eight attributes."""
@@ -152,9 +141,7 @@ def test_it_cannot_be_reached_where_no_group_or_too_few_satisfy(spread: int, ali
 
 def test_chunks_leave_out_the_same(tmp_path: Path) -> None:
     table = mq.Table(clinic(6, 12), COMMON)
-    whole = mq.anonymize(table, FEW_WITH_FLU, mq.Datafly(), sensitive=["disease"], order="input")
-    release, rows = in_chunks(table, FEW_WITH_FLU, mq.Datafly(), tmp_path, sensitive=("disease",))
-    assert rows.equals(chunked_plain(whole.table))
+    release, _ = same_in_chunks(table, FEW_WITH_FLU, mq.Datafly(), tmp_path, sensitive=("disease",))
     assert release.suppressed == 12
     (tmp_path / "none").mkdir()
     with pytest.raises(mq.RequirementUnreachable, match=r"alpha-k-anonymity .* cannot be reached"):

@@ -13,6 +13,7 @@ from masquerade.jobs.plan import Plan
 
 PROVIDED = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
 M_ENTRY = '[[privacy]]\nmodel = "m-privacy"\nm = 1\n'
+ENTROPY = '[[privacy]]\nmodel = "entropy-l-diversity"\nqid = ["age", "job"]\nl = 1.2\n'
 QUIET = "[output]\nreport = false\n"
 
 
@@ -40,22 +41,16 @@ def algorithm(folder: Path, text: str) -> object:
             PROVIDED + M_ENTRY + '[algorithm]\nname = "mondrian"\nprovider_aware = false\n',
             mq.Mondrian("income", provider_aware=False),
         ),
+        (PROVIDED + ENTROPY + M_ENTRY + '[algorithm]\nname = "mondrian"\n', mq.ProviderAwareMondrian("income")),
+        (  # nothing to cut between
+            PROVIDED + '[algorithm]\nname = "mondrian"\nprovider_aware = true\n',
+            mq.Mondrian("income", provider_aware=True),
+        ),
     ],
-    ids=["plain", "as its authors", "provider-aware", "as in the paper", "baseline"],
+    ids=["plain", "as its authors", "provider-aware", "as in the paper", "baseline", "every model", "no providers"],
 )
 def test_which_mondrian_a_job_means(tmp_path: Path, text: str, expected: object) -> None:
     assert algorithm(tmp_path, text) == expected
-
-
-def test_every_model_may_be_cut_between_providers(tmp_path: Path) -> None:
-    entry = '[[privacy]]\nmodel = "entropy-l-diversity"\nqid = ["age", "job"]\nl = 1.2\n'
-    text = PROVIDED + entry + M_ENTRY + '[algorithm]\nname = "mondrian"\n'
-    assert algorithm(tmp_path, text) == mq.ProviderAwareMondrian("income")
-
-
-def test_without_providers_there_is_nothing_to_cut_between(tmp_path: Path) -> None:
-    text = PROVIDED + '[algorithm]\nname = "mondrian"\nprovider_aware = true\n'
-    assert algorithm(tmp_path, text) == mq.Mondrian("income", provider_aware=True)
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +12,12 @@ from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
 from adult import adult
+from anonymize.outcomes import assert_holds_and_covers, cells_of
 from anonymize.reference_mondrian import UnionFirst
-from anonymize.test_mondrian import cells_of
 from examples import examples
 from masquerade.anonymize import CHOICES, Dimensions, Merge, judge_of_records, linked
 from masquerade.anonymize.method import records_of
-from masquerade.anonymize.mondrian.linked import cut_linked
-from masquerade.anonymize.mondrian.qids import certainty_lost
+from masquerade.anonymize.mondrian.linked import certainty_lost, cut_linked
 from masquerade.data import Outcome
 from masquerade.errors import RequirementUnreachable
 from masquerade.privacy import Conjunction, without_redundant
@@ -69,23 +68,7 @@ def test_every_requirement_holds_on_its_own_qid(
         outcome = mq.Mondrian(CLASS, choose, strict).run_on_table(table, requirement)
     except RequirementUnreachable:
         assume(False)
-    column_of = {column.name: column for column in outcome.columns}
-    originals = {column.name: column for column in table.columns(column_of)}
-    for name, column in column_of.items():
-        for code, rank in zip(column.codes, originals[name].ranks, strict=True):
-            assert column.lo[code] <= rank < column.hi[code]
-    diseases = table.arrow[SENSITIVE].to_pylist()
-    for part in requirement.parts:
-        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for row, disease in enumerate(diseases):
-            cells = tuple(column_of[name].labels[column_of[name].codes[row]] for name in part.qid)
-            groups[cells].append(disease)
-        for members in groups.values():
-            if isinstance(part, mq.KAnonymity):
-                assert len(members) >= part.k
-            else:
-                assert isinstance(part, mq.LDiversity)
-                assert len(Counter(members)) >= part.l
+    assert_holds_and_covers(outcome, table, requirement)
 
 
 @settings(max_examples=examples(50), deadline=None)

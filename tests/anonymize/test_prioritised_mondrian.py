@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import masquerade as mq
+from anonymize.outcomes import cells_of
 from anonymize.reference_mondrian import Plain
-from anonymize.test_mondrian import cells_of, diverse
+from anonymize.test_mondrian import diverse
 from examples import examples
 from job.job_files import JOB, changed, write_job
 from masquerade.anonymize.auto import candidates

@@ -128,23 +128,34 @@ def test_it_names_the_algorithm_of_the_earlier_release_and_what_merged_its_group
     assert "algorithm" not in unknown.settings
 
 
-def test_overlapping_intervals_are_covered_by_their_hull() -> None:
-    """Mondrian's cells of one column may overlap; no new end is made up."""
-    ages = ["[-inf, 40)"] * 2 + ["[20, 30)"] * 2 + ["[20, 50)"] * 2 + ["[50, inf)"] * 6
-    second = mq.roll_up(pa.table({"age": ages}), mq.KAnonymity(["age"], 6))
-    assert Counter(second.table["age"].to_pylist()) == {"[-inf, 50)": 6, "[50, inf)": 6}
-
-
-def test_a_number_is_inside_the_interval_that_covers_it() -> None:
-    ages = ["30"] * 2 + ["[10, 30)"] * 2 + ["[40, 50)"] * 4
-    second = mq.roll_up(pa.table({"age": ages}), mq.KAnonymity(["age"], 4))
-    assert Counter(second.table["age"].to_pylist()) == {"[10, 40)": 4, "[40, 50)": 4}
-
-
-def test_dates_stay_dates() -> None:
-    born = ["[1980-01-01, 1981-01-01)"] * 2 + ["[1981-01-01, 1985-01-01)"] * 2
-    second = mq.roll_up(pa.table({"born": born}), mq.KAnonymity(["born"], 4))
-    assert set(second.table["born"].to_pylist()) == {"[1980-01-01, 1985-01-01)"}
+@pytest.mark.parametrize(
+    ("cells", "k", "expected"),
+    [
+        pytest.param(
+            {"[-inf, 40)": 2, "[20, 30)": 2, "[20, 50)": 2, "[50, inf)": 6},
+            6,
+            {"[-inf, 50)": 6, "[50, inf)": 6},
+            id="overlapping intervals, as Mondrian's are, are covered by their hull; no new end is made up",
+        ),
+        pytest.param(
+            {"30": 2, "[10, 30)": 2, "[40, 50)": 4},
+            4,
+            {"[10, 40)": 4, "[40, 50)": 4},
+            id="a number is inside the interval that covers it",
+        ),
+        pytest.param(
+            {"[1980-01-01, 1981-01-01)": 2, "[1981-01-01, 1985-01-01)": 2},
+            4,
+            {"[1980-01-01, 1985-01-01)": 4},
+            id="dates stay dates",
+        ),
+        pytest.param({"Mover": 2, "Baker": 2}, 3, {"*": 4}, id="a category without its taxonomy is left open"),
+        pytest.param({"53113": 1, "53115": 1}, 2, {"*": 2}, id="numbers that are categories are no intervals"),
+    ],
+)
+def test_cells_are_merged(cells: dict[str, int], k: int, expected: dict[str, int]) -> None:
+    second = mq.roll_up(pa.table({"cell": [*Counter(cells).elements()]}), mq.KAnonymity(["cell"], k))
+    assert Counter(second.table["cell"].to_pylist()) == expected
 
 
 JOBS = mq.Taxonomy(
@@ -163,17 +174,6 @@ def test_a_value_and_its_ancestor_meet_at_the_ancestor() -> None:
     schema = mq.Schema([mq.Attribute("job", taxonomy=JOBS)])
     second = mq.roll_up(mq.Table(pa.table({"job": jobs}), schema), mq.KAnonymity(["job"], 3))
     assert Counter(second.table["job"].to_pylist()) == {"Blue": 4, "Lawyer": 3, "Clerk": 3}
-
-
-def test_without_its_taxonomy_a_category_is_kept_or_left_open() -> None:
-    jobs = ["Mover"] * 2 + ["Baker"] * 2
-    second = mq.roll_up(pa.table({"job": jobs}), mq.KAnonymity(["job"], 3))
-    assert set(second.table["job"].to_pylist()) == {"*"}
-
-
-def test_numbers_that_are_categories_are_no_intervals() -> None:
-    second = mq.roll_up(pa.table({"zip": ["53113", "53115"]}), mq.KAnonymity(["zip"], 2))
-    assert set(second.table["zip"].to_pylist()) == {"*"}
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=9), min_size=2, max_size=8), st.integers(1, 12))

@@ -117,6 +117,12 @@ def looked_at(part: GroupRequirement, record: Record) -> Any:
     return (record[part.provider_column], value) if part.provider_column is not None else value
 
 
+def holds_of_everybody(part: GroupRequirement, records: Sequence[Record]) -> bool:
+    """Whether the requirement holds for all records in one group; otherwise no cut can make it hold."""
+    everybody = [looked_at(part, record) for record in records]
+    return satisfied(part, everybody, everybody)
+
+
 def _groups(rows: Sequence[Record], records: Sequence[Record], part: GroupRequirement) -> list[list[Any]]:
     found = defaultdict(list)
     for cells in rows:

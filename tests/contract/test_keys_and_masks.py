@@ -91,30 +91,24 @@ def test_a_sample_that_does_not_fit_is_refused(parts: Path) -> None:
             mq.keys(str(parts), engine=engine, epsilon=0.5, delta=0.5)
 
 
+NAMED = {"always": ["well"], "never": ["cost"]}
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"measure": "separation", "beta": 0.9, "sample": 150, "delta": 0.9},
         {"measure": "distinct", "beta": 0.9, "sample": 150, "delta": 0.9},
         {"measure": "distinct", "beta": 0.9, "sample": 100_000, "delta": 0.9},
+        *({"measure": measure, "beta": beta, **NAMED} for measure in ("distinct", "separation") for beta in (0.6, 0.9)),
     ],
     ids=str,
 )
-def test_the_same_mask_of_a_sample(parts: Path, options: dict[str, Any]) -> None:
+def test_the_same_mask_as_in_memory(parts: Path, options: dict[str, Any]) -> None:
     whole = mq.mask(people(), **options)
     with LocalEngine(threads=2) as engine:
-        found = mq.mask(str(parts), engine=engine, **options)
+        found = mq.mask(str(parts / "*.parquet"), engine=engine, **options)
     assert {**found.summary, "seconds": None} == {**whole.summary, "seconds": None}
-
-
-@pytest.mark.parametrize("measure", ["distinct", "separation"])
-def test_the_same_mask_as_in_memory(parts: Path, measure: Any) -> None:
-    for beta in (0.6, 0.9):
-        options: dict[str, Any] = {"measure": measure, "beta": beta, "always": ["well"], "never": ["cost"]}
-        whole = mq.mask(people(), **options)
-        with LocalEngine(threads=2) as engine:
-            found = mq.mask(str(parts / "*.parquet"), engine=engine, **options)
-        assert {**found.summary, "seconds": None} == {**whole.summary, "seconds": None}
 
 
 def test_a_csv_file_is_copied_and_counted_in_chunks(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -79,12 +79,16 @@ def tables_of(contract: Contract, table: Table) -> Iterator[Table]:
         yield Table(table.arrow.select(needed).take(mixed), schema)
 
 
-def learned_by(method: LearningMethod, contract: Contract, table: Table, wire: Wire | None = None) -> Learned:
+def scripts_of(method: LearningMethod, contract: Contract, tables: Iterable[Table]) -> dict[str, Any]:
     scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(contract))}
-    for name, own in zip(contract.parties, tables_of(contract, table), strict=True):
+    for name, own in zip(contract.parties, tables, strict=True):
         ids = [str(each).encode() for each in own.arrow["person"].to_pylist()]
         scripts[name] = method.party(Participant(name, contract, own, ids))
-    found: Learned = run_together(scripts, wire)[ASSEMBLER]
+    return scripts
+
+
+def learned_by(method: LearningMethod, contract: Contract, table: Table, wire: Wire | None = None) -> Learned:
+    found: Learned = run_together(scripts_of(method, contract, tables_of(contract, table)), wire)[ASSEMBLER]
     return found
 
 
@@ -208,12 +212,8 @@ def test_parties_whose_classes_differ_stop_and_say_so() -> None:
     assert classes != other.arrow["play"].to_pylist()
     at = other.arrow.column_names.index("play")
     other = Table(other.arrow.set_column(at, "play", pa.array(classes)), other.schema)
-    scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract))}
-    for name, table in zip(contract.parties, (own, other), strict=True):
-        ids = [str(each).encode() for each in table.arrow["person"].to_pylist()]
-        scripts[name] = made.party(Participant(name, contract, table, ids))
     with pytest.raises(DataError, match=r"has other classes than .* for some of the 60 common records"):
-        run_together(scripts)
+        run_together(scripts_of(made, contract, (own, other)))
 
 
 def test_whoever_hands_in_another_model_is_noticed() -> None:
@@ -235,9 +235,7 @@ def test_whoever_hands_in_another_model_is_noticed() -> None:
                 move = Send(move.peers, other)
             heard = yield move
 
-    scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract))}
-    for name, own in zip(contract.parties, tables_of(contract, example.table), strict=True):
-        script = made.party(Participant(name, contract, own))
-        scripts[name] = lying(script) if name == "berta" else script
+    scripts = scripts_of(made, contract, tables_of(contract, example.table))
+    scripts["berta"] = lying(scripts["berta"])
     with pytest.raises(PeerBrokeProtocol, match="anna and berta handed in different models"):
         run_together(scripts)

@@ -116,9 +116,20 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield started.address
 
 
-def expected(contract: Contract, table: mq.Table) -> tuple[mq.Release, list[Any]]:
-    wire = Wire()
-    return run_mashup(table, contract, wire=wire, uncommon=20), shown(wire)
+def people_table(n: int) -> mq.Table:
+    return mq.Table(mq.generate_people(n, missing=0), SCHEMA)
+
+
+def same_with_engines(
+    contract: Contract, table: mq.Table, engines: Mapping[str, Engine], stored: Any = lambda *_: None
+) -> tuple[mq.Release, mq.Release]:
+    """The releases with these engines and without any, of which rows and messages are the same."""
+    wire, other = Wire(), Wire()
+    alone = run_mashup(table, contract, wire=other, uncommon=20)
+    release = run_mashup(table, contract, wire=wire, uncommon=20, engines=engines, in_chunks=stored)
+    assert rows_of(release.table) == rows_of(alone.table)
+    assert shown(wire) == shown(other)
+    return release, alone
 
 
 def shown(wire: Wire) -> list[Any]:
@@ -161,17 +172,11 @@ def test_a_table_on_an_engine_changes_no_message_and_no_release(
     case: str, rows_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contract = (CONTRACTS | IN_MEMORY)[case]
-    table = mq.Table(mq.generate_people(150, missing=0), SCHEMA)
-    alone, said = expected(contract, table)
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: rows_at_once)
-    wire = Wire()
     with LocalEngine(threads=2, folder=tmp_path) as one, LocalEngine(threads=1, folder=tmp_path) as other:
-        engines = {"bank": one, "clinic": other}
-        release = run_mashup(table, contract, wire=wire, uncommon=20, engines=engines)
+        release, alone = same_with_engines(contract, people_table(150), {"bank": one, "clinic": other})
     assert told(release) == told(alone)
     assert release.steps == alone.steps
-    assert rows_of(release.table) == rows_of(alone.table)
-    assert shown(wire) == said
     assert release.summary["groups"] > 3
 
 
@@ -180,17 +185,12 @@ def test_reading_files_in_chunks_changes_no_message_and_no_release(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contract = CONTRACTS[case]
-    table = mq.Table(mq.generate_people(150, missing=0), SCHEMA)
-    alone, said = expected(contract, table)
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 37)
-    wire = Wire()
     with LocalEngine(threads=2, folder=tmp_path) as one, LocalEngine(threads=1, folder=tmp_path) as other:
         engines = {"bank": one, "shop": other}
         stored = Stored(contract, engines, tmp_path)
-        release = run_mashup(table, contract, wire=wire, uncommon=20, engines=engines, in_chunks=stored)
+        release, alone = same_with_engines(contract, people_table(150), engines, stored)
     assert told(release) == told(alone)
-    assert rows_of(release.table) == rows_of(alone.table)
-    assert shown(wire) == said
 
 
 @pytest.mark.system
@@ -199,16 +199,10 @@ def test_a_cluster_changes_no_message_and_no_release(
     case: str, scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contract = CONTRACTS[case]
-    table = mq.Table(mq.generate_people(80, missing=0), SCHEMA)
-    alone, said = expected(contract, table)
     monkeypatch.setattr(DaskEngine, "rows_at_once", lambda *_: 31)
-    wire = Wire()
     with DaskEngine(scheduler) as engine:
         engines: dict[str, Engine] = {"clinic": engine}
-        stored = Stored(contract, engines, tmp_path)
-        release = run_mashup(table, contract, wire=wire, uncommon=20, engines=engines, in_chunks=stored)
-    assert rows_of(release.table) == rows_of(alone.table)
-    assert shown(wire) == said
+        same_with_engines(contract, people_table(80), engines, Stored(contract, engines, tmp_path))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -217,13 +211,9 @@ def test_an_engine_starts_at_the_boundaries(name: str, tmp_path: Path, monkeypat
     table = mq.Table(people(90, 3).arrow, schema)
     holders = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
     contract = within_boundaries(mq.KAnonymity(LIMITED, 3), holders, schema, METHODS[name])
-    alone, said = expected(contract, table)
     monkeypatch.setattr(LocalEngine, "rows_at_once", lambda *_: 19)
-    wire = Wire()
     with LocalEngine(threads=1, folder=tmp_path) as engine:
-        release = run_mashup(table, contract, wire=wire, uncommon=20, engines={"clinic": engine})
-    assert rows_of(release.table) == rows_of(alone.table)
-    assert shown(wire) == said
+        release, alone = same_with_engines(contract, table, {"clinic": engine})
     assert release.summary["groups"] > 3
     assert release.suppressed == alone.suppressed > 0
 

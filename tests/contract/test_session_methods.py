@@ -26,7 +26,7 @@ from contract.people import (
     Record,
     assert_kept_promises,
     assert_refusals,
-    looked_at,
+    holds_of_everybody,
     people,
     requirements,
 )
@@ -35,7 +35,7 @@ from masquerade.errors import Problem
 from masquerade.methods import methods_between_parties, written_method
 from masquerade.net import kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.privacy import REQUIREMENTS, GroupRequirement, can_wrap
+from masquerade.privacy import REQUIREMENTS, can_wrap
 from masquerade.protocol import (
     ASSEMBLER,
     EVERYBODY,
@@ -47,7 +47,7 @@ from masquerade.protocol import (
     terms_of,
     written_requirement,
 )
-from privacy.definitions import PROVIDER, SENSITIVE, definition_of, satisfied
+from privacy.definitions import PROVIDER, SENSITIVE, definition_of
 from protocol.party_scripts import party_script
 
 
@@ -178,7 +178,8 @@ def test_contract(
     if alone is not None:
         assert in_order.select(alone.column_names).to_pylist() == alone.sort_by("row").to_pylist()
     assert {each.kind for each in wire.seen_by(ASSEMBLER)} <= entry.to_assembler
-    assert set(last_words(wire).values()) <= {kind_of(each) for each in made.ends_with}
+    last_words = {each.sender: each.kind for each in wire.seen_by(ASSEMBLER)}  # of each party to the assembler
+    assert set(last_words.values()) <= {kind_of(each) for each in made.ends_with}
     sent = {each.kind for each in wire.heard if ASSEMBLER not in (each.sender, each.receiver)}
     assert sent <= entry.between_parties
     for name in session.parties:
@@ -187,20 +188,10 @@ def test_contract(
         assert shown.peers_learn
 
 
-def last_words(wire: Wire) -> dict[str, str]:
-    """The kind of the last message of each party to the assembler."""
-    return {each.sender: each.kind for each in wire.seen_by(ASSEMBLER)}
-
-
 def people_for(requirement: mq.Requirement) -> list[Record]:
     """Few where a test takes many gates: parties build a circuit for each width of the counts."""
     has_logarithms = any(isinstance(part, mq.EntropyLDiversity) for part in requirement.parts)
     return people(15, seed=20) if has_logarithms else people(36, seed=36)
-
-
-def holds_of_everybody(part: GroupRequirement, records: list[Record]) -> bool:
-    everybody = [looked_at(part, record) for record in records]
-    return satisfied(part, everybody, everybody)
 
 
 @pytest.mark.parametrize("method", methods_between_parties(), ids=named)

@@ -21,7 +21,7 @@ from contract.people import (
     Record,
     assert_kept_promises,
     assert_refusals,
-    looked_at,
+    holds_of_everybody,
     people,
     requirements,
 )
@@ -30,7 +30,7 @@ from masquerade.anonymize import TableMethod, hopeless_at_once
 from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
 from masquerade.privacy import REQUIREMENTS, GroupRequirement, without_redundant
-from privacy.definitions import SENSITIVE, definition_of, satisfied
+from privacy.definitions import SENSITIVE, definition_of
 
 pytestmark = pytest.mark.usefixtures("few_queries")
 
@@ -122,12 +122,6 @@ def refusals(
         return tuple(dict.fromkeys(method(**chosen).fitted(parts).refusals(parts, schema)))
     except ParameterError as error:
         return error.problems
-
-
-def holds_of_everybody(part: GroupRequirement, records: list[Record]) -> bool:
-    """Whether the requirement holds for all records in one group; otherwise no cut can make it hold."""
-    everybody = [looked_at(part, record) for record in records]
-    return satisfied(part, everybody, everybody)
 
 
 @pytest.mark.parametrize("name", table_methods())

@@ -65,15 +65,15 @@ PEOPLE = [
 NAMES = ("area", "position", "salary")
 
 
+def staff() -> mq.Table:
+    """Table 1."""
+    trees = zip(NAMES, (AREA, POSITION, SALARY), strict=True)
+    schema = mq.Schema(mq.Attribute(name, taxonomy=mq.Taxonomy(tree)) for name, tree in trees)
+    return mq.Table(pa.table(dict(zip(NAMES, map(list, zip(*PEOPLE, strict=True)), strict=True))), schema)
+
+
 def test_table_2() -> None:
-    schema = mq.Schema(
-        mq.Attribute(name, taxonomy=mq.Taxonomy(tree))
-        for name, tree in zip(NAMES, (AREA, POSITION, SALARY), strict=True)
-    )
-    frame = pa.table(dict(zip(NAMES, map(list, zip(*PEOPLE, strict=True)), strict=True)))
-    release = mq.anonymize(
-        mq.Table(frame, schema), mq.KAnonymity(NAMES, 3), mq.Datafly(whole_columns=True), order="input"
-    )
+    release = mq.anonymize(staff(), mq.KAnonymity(NAMES, 3), mq.Datafly(whole_columns=True), order="input")
     groups = Counter(tuple(row.values()) for row in release.table.to_pylist())
     assert groups == {
         ("Database systems", "Associate professor", "[61k, 120k]"): 3,

@@ -13,6 +13,7 @@ from masquerade.risk import Finding
 from masquerade.risk.attacks import ATTACKS, ewens, zayatz
 
 QID = mq.KAnonymity(["age", "zip"], k=1)
+AGES = mq.KAnonymity(["age"], k=1)
 ZIPS = mq.Taxonomy(
     mq.Branch(
         "*****",
@@ -46,9 +47,9 @@ T_B = {
 }
 
 
-def play(release: dict[str, list[str]], **held: object) -> dict[str, Finding]:
+def play(release: dict[str, list[str]], requirement: mq.Requirement = QID, **held: object) -> dict[str, Finding]:
     held = {"schema": SCHEMA, "sensitive": ["disease"], **held}
-    return {each.name: each for each in mq.attack(pa.table(release), QID, **held)}  # type: ignore[arg-type]
+    return {each.name: each for each in mq.attack(pa.table(release), requirement, **held)}  # type: ignore[arg-type]
 
 
 def people(*names: str) -> mq.Table:
@@ -132,48 +133,25 @@ def test_two_releases_together() -> None:
     first = {"age": ["[0, 30)", "[0, 30)", "[30, 60)", "[30, 60)"], "disease": ["Flu", "Cold", "Gout", "Cold"]}
     second = {"age": ["[0, 20)", "[20, 60)", "[20, 60)", "[20, 60)"], "disease": ["Flu", "Gout", "Cold", "Cold"]}
     original = mq.Table(pa.table({"age": [10, 25, 40, 50]}), SCHEMA)
-    requirement = mq.KAnonymity(["age"], k=1)
-
-    def played(**held: object) -> dict[str, Finding]:
-        return {
-            each.name: each
-            for each in mq.attack(
-                pa.table(first),
-                requirement,
-                schema=SCHEMA,
-                sensitive=["disease"],
-                **held,  # type: ignore[arg-type]
-            )
-        }
-
-    found = played(earlier=[pa.table(second)], original=original)
+    found = play(first, AGES, earlier=[pa.table(second)], original=original)
     # Who is 25 has Flu or Cold by the first and Gout or Cold by the second.
     assert (found["intersection"].value, found["intersection"].records) == (0.25, (2,))
     assert found["difference"].value == 1  # of the first group, the second has one record in [0, 20)
-    assert played(earlier=[pa.table(second)])["intersection"].value == pytest.approx(0.5)
-    again = played(earlier=[pa.table(first)], original=original)
+    assert play(first, AGES, earlier=[pa.table(second)])["intersection"].value == pytest.approx(0.5)
+    again = play(first, AGES, earlier=[pa.table(first)], original=original)
     assert (again["intersection"].value, again["difference"].value) == (0, 0)
 
 
 def test_three_releases_tell_what_no_two_do() -> None:
     """Who is in groups with A or B or C, A or B or D, A or C or D has A."""
-    releases = [{"age": ["[0, 9)"] * 3 + ["[9, 99)"], "disease": [*values]} for values in ("ABCD", "ABDC", "ACDB")]
-    tables = [pa.table(each) for each in releases]
+    first, *tables = (
+        {"age": ["[0, 9)"] * 3 + ["[9, 99)"], "disease": [*values]} for values in ("ABCD", "ABDC", "ACDB")
+    )
     original = mq.Table(pa.table({"age": [1, 2, 3, 50]}), SCHEMA)
-    for held, share, rows in (({"original": original}, 0.75, (1, 2, 3)), ({}, 0.75, ())):
-        for earlier, expected in ((tables[1:2], (0, ())), (tables[1:], (share, rows))):
-            by_name = {
-                each.name: each
-                for each in mq.attack(
-                    tables[0],
-                    mq.KAnonymity(["age"], k=1),
-                    schema=SCHEMA,
-                    sensitive=["disease"],
-                    earlier=earlier,
-                    **held,  # type: ignore[arg-type]
-                )
-            }
-            assert (by_name["intersection"].value, by_name["intersection"].records) == expected
+    for held, rows in (({"original": original}, (1, 2, 3)), ({}, ())):
+        for n, expected in ((1, (0, ())), (2, (0.75, rows))):
+            found = play(first, AGES, earlier=[*map(pa.table, tables[:n])], **held)["intersection"]
+            assert (found.value, found.records) == expected
 
 
 def test_a_difference_is_of_people_who_must_be_in_a_group() -> None:
@@ -194,7 +172,7 @@ def test_of_many_providers_those_collude_who_learn_most() -> None:
     providers = [f"P{at}" for at in range(100)] + ["P95", "P96", "P97", "P98", "P99"]
     release = {"age": ["[0, 30)"] * 100 + ["[30, 60)"] * 5, "zip": ["*****"] * 105, "provider": providers}
     wrapped = mq.MPrivacy(5, mq.KAnonymity(["age", "zip"], k=1), "provider")
-    found = {each.name: each for each in mq.attack(pa.table(release), wrapped, schema=SCHEMA)}
+    found = play(release, wrapped, sensitive=[])
     assert found["subtraction"].value == 1
     assert found["subtraction"].meaning.startswith("P95 and P96 and P97 and P98 can")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
@@ -19,8 +20,11 @@ from masquerade.risk import RowSample
 from masquerade.risk.sampling import draw_pairs, drawn_rows
 
 
-def stream(n: int, size: int, seed: int, batch: int = 500) -> tuple[RowSample, int]:
-    sample, most = RowSample(lambda rows: min(rows, size), seed, held_bytes=0), 0
+def stream(
+    n: int, size: int, seed: int, batch: int = 500, held_bytes: int = 0, expected: int | None = None
+) -> tuple[RowSample, int]:
+    """A sample of numbered rows, and the most that were held."""
+    sample, most = RowSample(lambda rows: min(rows, size), seed, held_bytes, expected), 0
     for start in range(0, n, batch):
         sample.add(pa.table({"row": np.arange(start, min(start + batch, n))}))
         most = max(most, sum(len(each) for each in sample._tables))
@@ -32,9 +36,7 @@ def test_a_stream_gives_the_sample_that_the_whole_table_gives() -> None:
     streamed = held.coded(["row"])
     assert (streamed.drawn_from, streamed.rows) == (20_000, 100)
     assert most < 2500
-    everything = RowSample(lambda rows: 100, 3)
-    for start in range(0, 20_000, 500):
-        everything.add(pa.table({"row": np.arange(start, start + 500)}))
+    everything, _ = stream(20_000, 100, seed=3, held_bytes=1 << 28)
     assert everything.whole
     assert drawn(everything) == in_order(held.result()["row"].to_numpy())
 
@@ -53,10 +55,7 @@ def in_order(rows: NDArray[Any]) -> list[int]:
 @pytest.mark.parametrize("held_bytes", [0, 8 * 20_000])
 def test_rows_known_beforehand_give_the_same_sample_and_hold_less(held_bytes: int) -> None:
     held, _ = stream(20_000, 100, seed=3)
-    sample, most = RowSample(lambda rows: min(rows, 100), 3, held_bytes, expected=20_000), 0
-    for start in range(0, 20_000, 500):
-        sample.add(pa.table({"row": np.arange(start, start + 500)}))
-        most = max(most, sum(len(each) for each in sample._tables))
+    sample, most = stream(20_000, 100, 3, held_bytes=held_bytes, expected=20_000)
     assert sample.whole == (held_bytes > 0)
     found = drawn(sample) if sample.whole else in_order(sample.result()["row"].to_numpy())
     assert found == in_order(held.result()["row"].to_numpy())
@@ -108,14 +107,7 @@ def test_large_files_are_read_in_one_pass(suffix: str, tmp_path: Path, monkeypat
     path = tmp_path / f"people{suffix}"
     n = 8000
     table = pa.table({"id": [f"p{at}" for at in range(n)], "few, all": [str(at % 7) for at in range(n)]})
-    if suffix == ".csv":
-        import pyarrow.csv
-
-        pyarrow.csv.write_csv(table, path)
-    else:
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(table, path)
+    (pacsv.write_csv if suffix == ".csv" else pq.write_table)(table, path)
     found = mq.keys(path, epsilon=0.1, delta=0.1)
     assert (found.key, found.rows) == (("id",), n)
     assert found.sampled is not None

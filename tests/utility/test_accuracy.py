@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 import masquerade as mq
 from masquerade.anonymize import anonymised
 from masquerade.jobs import evaluate
-from masquerade.utility import Measurer, accuracy, prediction_task
-from masquerade.utility.accuracy import equal_width
+from masquerade.utility import Measurer, accuracy, naive_bayes_accuracy, prediction_task, training_splits
+from masquerade.utility.accuracy import Category, NumericFeature, equal_width
 
 N = 200
 RANDOM = np.random.default_rng(5)
@@ -85,3 +86,35 @@ def test_the_error_of_naive_bayes_counts_suppressed_rows() -> None:
 def test_without_the_extra_there_is_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accuracy, "has_sklearn", lambda: False)
     assert set(accuracy.accuracies(TABLE, "class", (), folds=3)) == {"naive_bayes"}
+
+
+# --- naive bayes ---
+# Naive Bayes against scikit-learn's, and what it finds.
+
+CHANCE = np.random.default_rng(3)
+THIRDS = (np.arange(400) % 3).astype(np.int32)
+SPLITS = training_splits(400, None, 10, 7)
+
+
+def test_numbers_as_in_scikit_learn() -> None:
+    values = np.stack([CHANCE.normal(THIRDS, 1.0), CHANCE.normal(0, 1 + THIRDS)], axis=1)
+    right = 0
+    for train, test in SPLITS:
+        right += int((GaussianNB().fit(values[train], THIRDS[train]).predict(values[test]) == THIRDS[test]).sum())
+    ours = naive_bayes_accuracy([NumericFeature(values[:, 0]), NumericFeature(values[:, 1])], THIRDS, 3, SPLITS)
+    assert ours == pytest.approx(right / 400, abs=0.006)  # priors are smoothed here
+
+
+def test_categories_as_in_scikit_learn() -> None:
+    codes = (THIRDS + CHANCE.integers(0, 2, 400)).astype(np.int32)
+    right = 0
+    for train, test in SPLITS:
+        model = CategoricalNB(min_categories=4).fit(codes[train, None], THIRDS[train])
+        right += int((model.predict(codes[test, None]) == THIRDS[test]).sum())
+    assert naive_bayes_accuracy([Category(codes, 4)], THIRDS, 3, SPLITS) == pytest.approx(right / 400, abs=0.006)
+
+
+@pytest.mark.parametrize("features", [[], [NumericFeature(np.full(40, 5.0))]], ids=["none", "a constant"])
+def test_without_telling_features_the_most_frequent_class_is_told(features: list[NumericFeature]) -> None:
+    classes = np.array([0] * 30 + [1] * 10, np.int32)
+    assert naive_bayes_accuracy(features, classes, 2, training_splits(40, None, 4, 7)) == 0.75

@@ -53,10 +53,12 @@ children = (
 )
 
 
-def test_information_gain_and_split_information_of_the_checked_example() -> None:
+def test_information_gain_and_split_information_of_the_checked_example_and_of_nobody() -> None:
     assert info_gain(counts(JOB)) == pytest.approx(0.272, abs=5e-4)
     assert split_info(counts(JOB)) == pytest.approx(0.998, abs=5e-4)
     assert info_gain(counts(SALARY_AT_37)) == pytest.approx(0.3584, abs=5e-5)
+    nothing = counts([[0, 0], [0, 0]])
+    assert info_gain(nothing) == split_info(nothing) == 0
 
 
 @pytest.mark.parametrize(
@@ -113,12 +115,6 @@ def test_without_split_information_the_gain_ratio_is_the_gain() -> None:
     assert split_info(one_child) == 0
     ratio = SCORES["gain-ratio"]
     assert ratio.rate(ratio.base(one_child), 0.0) == fixed(info_gain(one_child)) == 0
-
-
-def test_no_records_no_gain() -> None:
-    nothing = counts([[0, 0], [0, 0]])
-    assert info_gain(nothing) == 0
-    assert split_info(nothing) == 0
 
 
 def test_gain_for_each_unit_of_anonymity_lost() -> None:
@@ -225,9 +221,6 @@ def test_a_score_by_its_name() -> None:
     assert score_named(None, has_class=True).name == "gain-ratio"
     assert score_named(None, has_class=False).name == "discernibility"
     assert score_named("discernibility", has_class=True).name == "discernibility"
-
-
-def test_an_unknown_score_names_the_nearest_and_all_allowed() -> None:
     with pytest.raises(ParameterError, match=r'no score "gain_ratio" .did you mean "gain-ratio"') as caught:
         score_named("gain_ratio", has_class=True)
     assert all(name in str(caught.value) for name in SCORES)

@@ -23,13 +23,16 @@ from .mondrian.axes import (
     axes_of as axes_of,
 )
 from .mondrian.counted_cuts import (
+    CountedGroups as CountedGroups,
     CountRanks as CountRanks,
+    Test as Test,
     WeightedRanks as WeightedRanks,
+    cuts_along as cuts_along,
     weighted_ranks as weighted_ranks,
 )
 from .mondrian.cuts import AxisCandidates as AxisCandidates, Choice as Choice, candidates_along as candidates_along
 from .mondrian.judge import Judge as Judge, Merge as Merge, judge_of as judge_of
-from .mondrian.linked_counts import CountedGroups as CountedGroups, Test as Test, cuts_along as cuts_along
+from .mondrian.linked import begins_with_union as begins_with_union, by_qid as by_qid, linked as linked
 from .mondrian.method import (
     BY_CLASS as BY_CLASS,
     CHOICES as CHOICES,
@@ -51,7 +54,6 @@ from .mondrian.multidimensional import (
     judge_of_records as judge_of_records,
 )
 from .mondrian.partition import Partition as Partition, partition as partition, released_column as released_column
-from .mondrian.qids import begins_with_union as begins_with_union, by_qid as by_qid, linked as linked
 from .preparation import (
     boundary_codes as boundary_codes,
     hopeless_at_once as hopeless_at_once,
@@ -94,5 +96,9 @@ from .tds.groups import (
     Split as Split,
     child_numbers as child_numbers,
 )
-from .tds.method import TopDownSpecialization as TopDownSpecialization
-from .tds.view import Candidate as Candidate, LocalView as LocalView, anonymity_loss as anonymity_loss
+from .tds.method import (
+    Candidate as Candidate,
+    LocalView as LocalView,
+    TopDownSpecialization as TopDownSpecialization,
+    anonymity_loss as anonymity_loss,
+)

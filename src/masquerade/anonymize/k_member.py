@@ -7,7 +7,6 @@ square of the records.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,26 +44,17 @@ Losses = NDArray[np.int32]
 Span = tuple[int, int]  # the first and the last rank that a cluster covers
 
 
-class AttributeLosses(ABC):
-    """One attribute."""
-
-    @abstractmethod
-    def with_rank(self, span: Span) -> Losses:
-        """Return for each rank what a cluster that covers `span` loses with that rank in it."""
-
-    @abstractmethod
-    def widened(self, span: Span, rank: int) -> Span:
-        """Return what a cluster covers with this rank in it."""
-
-
-class TreeLosses(AttributeLosses):
+class TreeLosses:
     """A taxonomy: a cluster covers the lowest node above its values."""
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self._taxonomy, self._known = taxonomy, dict[Span, Losses]()
 
     def with_rank(self, span: Span) -> Losses:
-        """Look up the height of the lowest node above both; an ancestor's is overwritten by those below it."""
+        """Return for each rank what a cluster that covers `span` loses with that rank in it.
+
+        That is the height of the lowest node above both; an ancestor's is overwritten by those below it.
+        """
         if (known := self._known.get(span)) is not None:
             return known
         nodes, node = self._taxonomy.nodes, self._taxonomy.node(span[0], span[1] + 1)
@@ -78,14 +68,14 @@ class TreeLosses(AttributeLosses):
         return losses
 
     def widened(self, span: Span, rank: int) -> Span:
-        """Climb until the rank is covered, too."""
+        """Return what a cluster covers with this rank in it: climb until it does."""
         nodes, node = self._taxonomy.nodes, self._taxonomy.node(span[0], span[1] + 1)
         while not node.lo <= rank < node.hi:
             node = nodes[node.parent]
         return node.lo, node.hi - 1
 
 
-class NumberLosses(AttributeLosses):
+class NumberLosses:
     """Numbers and dates without a taxonomy: a cluster covers the values from its smallest to its largest."""
 
     def __init__(self, domain: Continuum) -> None:
@@ -106,6 +96,9 @@ class NumberLosses(AttributeLosses):
     def widened(self, span: Span, rank: int) -> Span:
         """Return the smallest and the largest."""
         return min(span[0], rank), max(span[1], rank)
+
+
+AttributeLosses = TreeLosses | NumberLosses
 
 
 class HeightLevels(TreeLevels):

@@ -30,8 +30,8 @@ from masquerade.anonymize.cheapest_box.space import (
 )
 from masquerade.anonymize.method import WholeTableMethod
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, judge_of
+from masquerade.anonymize.mondrian.linked import linked
 from masquerade.anonymize.mondrian.partition import blocks, released_column
-from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data import Coded, Generalised, OnStep, Outcome, Schema, Table
 from masquerade.engine import Counts, Flags, Rows, group_rows, renumber, which_occur

@@ -6,7 +6,7 @@ the children of the lowest node that covers it, along numbers beside the median.
 are allowed, and `choose` for which of them is made.
 
 The requirements may be over different QIDs: each is judged on the groups of its own. QIDs without a common attribute
-are cut apart from each other; those with one in two ways, of which the better is kept (`method.py`).
+are cut apart from each other; those with one in two ways, of which the better is kept (`linked.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.cuts import Choice, Cuts
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
+from masquerade.anonymize.mondrian.linked import cut_by_value, linked
 from masquerade.anonymize.mondrian.method import (
     BY_CLASS,
     CLASS_FIRST,
@@ -45,7 +46,6 @@ from masquerade.anonymize.mondrian.multidimensional import (
     outcome_of,
     place_providers,
 )
-from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.preparation import prepare
 from masquerade.data import OnStep, Outcome, Records, Schema, kept_query_log
 from masquerade.errors import Problem
@@ -193,6 +193,9 @@ def _gets_fitter(judge: Judge, candidates: Cuts) -> NDArray[np.bool_]:
     return fitter
 
 
+# --- mondrian ---------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Mondrian(MondrianVariant):
     """Multidimensional Mondrian over taxonomies and numbers.
@@ -213,7 +216,7 @@ class Mondrian(MondrianVariant):
     """
 
     seconds_per_million: ClassVar[float] = 0.5
-    both_ways: ClassVar[bool] = True  # of cutting QIDs that share attributes are tried; see `method.py`
+    both_ways: ClassVar[bool] = True  # of cutting QIDs that share attributes are tried; see `linked.py`
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
         {"choose": CLASS_FIRST},

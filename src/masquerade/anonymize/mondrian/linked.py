@@ -9,12 +9,12 @@ In each round the best cuts that have no group in common are made. What allows a
 the others do not disturb it.
 
 An attribute that many QIDs have is soon linked everywhere, and then cut for all records or for none. So the groups
-may also begin at a release for the union of the QIDs (`qids.py`), in which every group was cut where it suited that
+may also begin at a release for the union of the QIDs (see below), in which every group was cut where it suited that
 one.
 
 Rounds need nothing but counts. Which groups of different QIDs are linked is known from the pairs of them that share
 records; where linked records are cut, and whether they may be, from how many records of each group have each rank and
-each counted value (`linked_counts.py`). So a round is the same on one chunk and on many.
+each counted value (`counted_cuts.py`). So a round is the same on one chunk and on many.
 
 On many chunks every round reads all of them, and its counts are held beside them. Groups that are linked along no
 attribute any more, not even through others, are on different **islands**, and cut independently of each other: an
@@ -23,43 +23,45 @@ island that is small enough is brought together in one chunk, and the rounds go 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import fsum
 
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.counted_cuts import (
+    CountedCuts,
+    CountedGroups,
     CountRanks,
     GroupTable,
     PartTable,
     Recut,
-    WeightedRanks,
-    insist_on_pairs,
-    whole_groups,
-)
-from masquerade.anonymize.mondrian.cuts import Choice
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked_counts import (
-    CountedCuts,
-    CountedGroups,
     Units,
+    WeightedRanks,
     count_all,
     count_pairs,
     cuts_along,
+    insist_on_pairs,
     keep_arrays,
     recut_all,
+    whole_groups,
 )
+from masquerade.anonymize.mondrian.cuts import Choice
+from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.multidimensional import (
     Dimensions,
     JudgeOf,
     Released,
+    cut_qid,
+    groups_of_qid,
+    judge_of_records,
     number_groups,
     released_by_number,
     rows_together,
 )
-from masquerade.data import Column, Records, codes_of, gathered, packed, placed, ranks_of, sent_back
+from masquerade.data import Column, Generalised, Records, codes_of, gathered, packed, placed, ranks_of, sent_back
 from masquerade.engine import (
     Arrays,
     Chunk,
@@ -74,6 +76,8 @@ from masquerade.engine import (
     weighted_counts,
     which_occur,
 )
+from masquerade.privacy import GroupRequirement
+from masquerade.utility import certainty_penalties
 
 Pairs = tuple[Counts, Counts]  # groups of two QIDs that share records
 _NOT_YET = -1
@@ -506,3 +510,95 @@ class _Asked:
     n_linked: int
     groups: tuple[Counts, ...]
     linked: tuple[Counts, ...]
+
+
+# --- several QIDs -----------------------------------------------------------------------------------------
+# Several QIDs: those that share attributes are cut together, all others apart from each other.
+#
+# A release for the union of QIDs satisfies each of them, but keeps people apart who need not be: groups that look
+# alike over a QID are one group there, and may be cut further. So those that share attributes are cut as their union
+# first, and then together (see above): every cell is as narrow as in the release for the union, or narrower. Where
+# they share little, cutting them together from the start loses less, as each is cut along fewer attributes. Whoever
+# has all records therefore cuts them both ways and keeps what lost less; parties cut the first way alone, as the
+# other would show them cuts of no release.
+
+
+def linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
+    """Return the requirements whose QIDs are linked by common attributes, together."""
+    linked: list[list[GroupRequirement]] = []
+    for part in parts:
+        near = [each for each in linked if any(set(part.qid) & set(other.qid) for other in each)]
+        linked = [each for each in linked if each not in near]
+        linked.append([*(other for each in near for other in each), part])
+    return linked
+
+
+def by_qid(parts: Sequence[GroupRequirement]) -> dict[frozenset[str], list[GroupRequirement]]:
+    """Return the requirements on each QID."""
+    found: dict[frozenset[str], list[GroupRequirement]] = {}
+    for part in parts:
+        found.setdefault(frozenset(part.qid), []).append(part)
+    return found
+
+
+def begins_with_union(parts: Sequence[GroupRequirement], sizes: Counts) -> bool:
+    """Return whether QIDs that share attributes are cut as their union first; `sizes` has its groups at the start.
+
+    Groups that satisfy over the union must satisfy together. Where there are boundaries, the groups at those of all
+    attributes may violate although no QID's do; parties can tell so of sizes alone.
+    """
+    if not all(part.monotone for part in parts):
+        return False
+    if sizes.size <= 1:
+        return True
+    return all(part.only_sizes and part.implied_size <= sizes.min() for part in parts)
+
+
+def certainty_lost(released: Iterable[tuple[Generalised, Counts]]) -> float:
+    """Add up the certainty penalty of all cells; `released` has columns, and how many records have each value."""
+    return fsum(lost for column, records in released for lost in (records * certainty_penalties(column)).tolist())
+
+
+def cut_by_value(
+    records: Records,
+    dimensions: Dimensions,
+    parts: Sequence[GroupRequirement],
+    choice: Choice,
+    strict: bool,
+    classes: str | None,
+    merge: Merge,
+    both_ways: bool = True,
+) -> Released:
+    """Cut the attributes of requirements whose QIDs are linked by common attributes; return the released columns.
+
+    Without `both_ways` several QIDs are cut from the release for their union alone, wherever they can be.
+    """
+    qids = by_qid(parts)
+    whole = judge_of_records(records, parts, classes, merge)
+    if len(qids) == 1:
+        return cut_qid(records, dimensions, whole, choice, strict)
+    judges = {qid: judge_of_records(records, own, classes, merge) for qid, own in qids.items()}
+    from_union = begins_with_union(parts, whole_groups(records, dimensions.columns, "linked").sizes)
+    made = []
+    if both_ways or not from_union:
+        # From the top first, while nothing else is beside the records: it needs most room for counts.
+        made.append(cut_linked(records, dimensions, judges, choice, strict))
+    if from_union:
+        union = groups_of_qid(records, dimensions, whole, choice, strict)
+        made.insert(0, cut_linked(records, dimensions, judges, choice, strict, union))
+    if len(made) == 1:
+        return made[0]
+    counted = records.chunks.total(partial(_count_values, ways=tuple(made)))
+    lost = [
+        certainty_lost(zip((column for column, _ in released.values()), counts, strict=True))
+        for released, counts in zip(made, counted, strict=True)
+    ]
+    return made[lost.index(min(lost))]
+
+
+def _count_values(chunk: Chunk, *, ways: tuple[Released, ...]) -> tuple[tuple[Counts, ...], ...]:
+    """Count the records with each released value, of several ways to release the same columns."""
+    return tuple(
+        tuple(value_counts(codes(chunk), len(column.labels)) for column, codes in released.values())
+        for released in ways
+    )
