@@ -38,12 +38,16 @@ from .joint_keys import (
     JointKeys as JointKeys,
     JointRatios as JointRatios,
 )
-from .learn import linear as linear
 from .learn.bayes_net import BayesNetMethod as BayesNetMethod, NetModel as NetModel
 from .learn.cox import CoxRegressionMethod as CoxRegressionMethod, CoxSurvival as CoxSurvival
 from .learn.id3 import Id3 as Id3, TreeModel as TreeModel
 from .learn.inference import Coefficient as Coefficient, Inference as Inference, InferenceRow as InferenceRow
-from .learn.linear import LinearClassifier as LinearClassifier, LogisticModel as LogisticModel
+from .learn.linear import (
+    LinearClassifier as LinearClassifier,
+    LogisticModel as LogisticModel,
+    LogisticRegressionMethod as LogisticRegressionMethod,
+    SupportVectors as SupportVectors,
+)
 from .learn.method import (
     LearningMethod as LearningMethod,
     LearningProposal as LearningProposal,

@@ -48,6 +48,7 @@ from masquerade.protocol import (
     LearningMethod,
     LinearClassifier,
     LogisticModel,
+    LogisticRegressionMethod,
     MappedCox,
     MappedMethod,
     MappedSvm,
@@ -58,9 +59,9 @@ from masquerade.protocol import (
     PpSvmMethod,
     Role,
     SiteKey,
+    SupportVectors,
     alone_at,
     concordance,
-    linear,
     predictions,
     unseen_of,
     unseen_values,
@@ -554,7 +555,7 @@ class _Linear(_OfTwoClasses):
 class LogisticRegression(InferredEstimator, _Linear):
     """Logistic regression in the manner of scikit-learn, unpenalised unless `ridge` is set."""
 
-    _name = linear.LogisticRegressionMethod.name
+    _name = LogisticRegressionMethod.name
 
     def __init__(self, ridge: float = 0.0) -> None:
         self.ridge = ridge
@@ -572,7 +573,7 @@ class LogisticRegression(InferredEstimator, _Linear):
 class SupportVectorMachine(_Linear):
     """A linear support vector machine in the manner of scikit-learn."""
 
-    _name = linear.SupportVectors.name
+    _name = SupportVectors.name
 
     def __init__(self, nu: float = 1.0) -> None:
         self.nu = nu
