@@ -1,7 +1,7 @@
 """The resources of the coordinator's HTTP API, each declared once.
 
 The API answers with these models, its OpenAPI document describes them, and the client reads them back. The store's
-records (store/records.py) add internal fields. Nothing here needs a server's dependencies.
+records (service/store/records.py) add internal fields. Nothing here needs a server's dependencies.
 
 A newer coordinator may send more fields: a reader ignores those it does not know. A field that is added later gets a
 default, because an older coordinator does not send it.
