@@ -17,7 +17,7 @@ from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol.align import curve as module
 from masquerade.protocol.align.align import align
-from masquerade.protocol.align.curve import Route, routes
+from masquerade.protocol.align.curve import routes
 
 
 class Watched:
@@ -61,17 +61,17 @@ class Watched:
     def shuffle(self, party: int, owner: int) -> Rows:
         """A party's own order, or its shuffle of a list that it passed on."""
         ways = routes(len(self.names))
-        passed = sorted((way.stops.index(party), way.owner) for way in ways if party in way.stops[1:-1])
+        passed = sorted((stops.index(party), at) for at, stops in enumerate(ways) if party in stops[1:-1])
         of_owner = [party, *(each for _, each in passed)]
         return self.shuffles[self.names[party]][of_owner.index(owner)]
 
-    def guess(self, way: Route, attacked: int, *, lacking: int | None) -> set[int]:
+    def guess(self, owner: int, attacked: int, *, lacking: int | None) -> set[int]:
         """Return which rows of the owner the attacked party has, as found with all shuffles but one party's."""
         known = {*self.compared[attacked]}
-        positions = np.flatnonzero([point in known for point in self.compared[way.owner]])
-        for party in reversed(way.stops[:-1]):
+        positions = np.flatnonzero([point in known for point in self.compared[owner]])
+        for party in reversed(routes(len(self.names))[owner][:-1]):
             if party != lacking:
-                positions = self.shuffle(party, way.owner)[positions]
+                positions = self.shuffle(party, owner)[positions]
         return {int(row) for row in positions}
 
 
@@ -86,10 +86,10 @@ def test_all_others_together_cannot_tell_whom_a_party_knows(n: int, monkeypatch:
     ]
     watched = Watched(lists, monkeypatch)
     for attacked in range(n - 1):
-        for way in routes(n):
-            if way.owner != attacked:
-                truth = {row for row, each in enumerate(lists[way.owner]) if each in {*lists[attacked]}}
-                guessed = watched.guess(way, attacked, lacking=attacked)
+        for owner in range(n):
+            if owner != attacked:
+                truth = {row for row, each in enumerate(lists[owner]) if each in {*lists[attacked]}}
+                guessed = watched.guess(owner, attacked, lacking=attacked)
                 assert len(guessed) == len(truth) == 70  # how many: that much the comparer learns
                 # Who: no better than drawn by lot (of 330 and more people; 53 right ones are ten deviations off).
                 assert len(guessed & truth) < 53
@@ -103,7 +103,7 @@ def test_who_had_every_shuffle_could_tell(monkeypatch: pytest.MonkeyPatch) -> No
     """The watcher reads the shuffles right, so the attack above fails for want of one of them."""
     lists = [[*range(40)], [*range(20, 60)], [*range(30, 70)]]
     watched = Watched(lists, monkeypatch)
-    for way in routes(3):
-        for other in {0, 1, 2} - {way.owner}:
-            found = {lists[way.owner][row] for row in watched.guess(way, other, lacking=None)}
-            assert found == {*lists[way.owner]} & {*lists[other]}
+    for owner in range(3):
+        for other in {0, 1, 2} - {owner}:
+            found = {lists[owner][row] for row in watched.guess(owner, other, lacking=None)}
+            assert found == {*lists[owner]} & {*lists[other]}

@@ -14,7 +14,6 @@ from masquerade.service import Request
 from masquerade.service.agree.request import LIFETIME
 from masquerade.service.agree.terms import Deal, Offer, Refusal
 from service.party_nodes import Coordinator, Folder, now, run, wish, world
-from service.test_node_sessions import audited
 
 ANA, EVE = self_signed("ana"), self_signed("eve")
 OPEN = {"purposes": ["research", "marketing"]}
@@ -162,7 +161,7 @@ def test_the_audit_log_names_the_certificate_that_was_verified(folder: Folder) -
             await here.coordinator.signed(signed())
 
     run(part())
-    (entry,) = audited(folder, "bank", "contract")
+    (entry,) = folder.audited("bank", "contract")
     assert entry["requester"] == ANA.fingerprint
 
 

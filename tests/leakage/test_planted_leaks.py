@@ -98,7 +98,7 @@ LEAKS = [
     ),
     Planted(
         "a patient's attributes in the last digits of a Cox model's coefficients",
-        [(_Fit, "at + direction)", "at + direction + 1e-9 * self.records.x[0])")],
+        [(_Fit, "self.shared.parties, at))", "self.shared.parties, at + 1e-9 * self.records.x[0]))")],
         f"{OPEN}[0-Cox model, 3 sites]",
     ),
     Planted(

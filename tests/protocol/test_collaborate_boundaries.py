@@ -130,7 +130,10 @@ def test_without_a_third_party_the_release_is_the_same_and_leaves_out_who_cannot
     assert rows(secure.table) == rows(trusted.table)
     assert secure.suppressed == trusted.suppressed == secure.rows - secure.table.num_rows
     apart = {"information_kept": None}  # a provider compares with its own records, of 100 or more
+    apart["information_loss"] = None  # a sum over the cells, each of which is rounded
     assert {**secure.metrics, **apart} == pytest.approx({**trusted.metrics, **apart}, abs=2e-4)
+    summed = trusted.metrics["information_loss"]
+    assert secure.metrics["information_loss"] == pytest.approx(summed, abs=2e-4 * secure.rows * len(QID))
     assert secure.table.num_rows == left_by_definition(tables, schema, k, l, m)
     assert mq.verify(secure.table, MPrivacy(m, requirement, "provider")).holds
     whole = mq.Table(pa.concat_tables([each.arrow for each in tables.values()]), schema)

@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 import masquerade as mq
+from masquerade import risk
 from masquerade.data import read
-from masquerade.jobs import key_discovery
 from masquerade.risk import RowSample
 from masquerade.risk.sampling import draw_pairs, drawn_rows
 
@@ -103,7 +103,7 @@ def test_pairs_are_of_different_rows_and_uniform() -> None:
 def test_large_files_are_read_in_one_pass(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "SMALL_FILE", 0)
     monkeypatch.setattr(read, "BLOCK", 4096)
-    monkeypatch.setattr(key_discovery, "HELD_BYTES", 1 << 12)
+    monkeypatch.setattr(risk, "HELD_BYTES", 1 << 12)
     path = tmp_path / f"people{suffix}"
     n = 8000
     table = pa.table({"id": [f"p{at}" for at in range(n)], "few, all": [str(at % 7) for at in range(n)]})
