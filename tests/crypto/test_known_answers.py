@@ -101,6 +101,24 @@ def bytes_of(number: int) -> bytes:
     return number.to_bytes(16, "little")
 
 
+def ghash(key: int, column: int) -> bytes:
+    """Σ cⱼ·Hᵏ⁻ʲ⁺² for the three blocks of a column, in the field of GCM."""
+
+    def reversed_bits(block: int) -> int:
+        return int(f"{int.from_bytes(bytes_of(block), 'big'):0128b}"[::-1], 2)
+
+    def times(one: int, other: int) -> int:
+        product = reduce(xor, (one << at for at in range(128) if other >> at & 1), 0)
+        for at in range(254, 127, -1):
+            product ^= (product >> at & 1) * (0x87 | 1 << 128) << at - 128
+        return product
+
+    total, multiplier = 0, reversed_bits(key)
+    for at in range(3):
+        total = times(total ^ reversed_bits(column >> 128 * at & (1 << 128) - 1), multiplier)
+    return bytes_of(reversed_bits(times(total, multiplier)))
+
+
 def test_keys_of_purposes() -> None:
     """SHA-256 over lengths and parts, cut to 16 bytes."""
     text = b"masquerade/crypto/1\0" + (7).to_bytes(8, "big") + b"session" + (4).to_bytes(8, "big") + b"duel"
@@ -127,7 +145,7 @@ def test_extended_transfers() -> None:
     elements, answer = parts[2].correlate(PowerOfTwo(20), np.array([7, 8], np.uint64))
     rows = np.arange(60, dtype=np.uint8).reshape(2, 3, 10)
     chosen = parts[3].send(rows[0], rows[1])
-    assert digest(message) == "6fe253d359c2bf41"
+    assert digest(message) == "3fa99a58f6397c76"
     assert digest(zeros, ones, theirs[0].random()) == "bd1ae74b3082dc2a"
     assert digest(blocks, told, theirs[1].correlated_xor(told)) == "46128a6aad33e000"
     assert digest(elements, answer, theirs[2].correlated(PowerOfTwo(20), answer)) == "16daf32bfe9f6738"
@@ -146,17 +164,24 @@ def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(home(TransferReceiver), "grow", watched)
     sender, receiver = set_up(b"known")
-    secret = numbers(sender.secret)[0]
+    secret = numbers(sender._secret)[0]
     message, received = receiver.extend(CHOICES)
     sent: SentBatch = sender.extend(message, 10)
     zeros, ones = (numbers(blocks) for blocks in sent.random())
     stream_key = derive_key(b"known", b"transfer-streams")
-    # Each column is a block of 128 bits: ten that serve, and padding.
-    streams = [[aes(stream_key, leaf) ^ leaf for leaf in numbers(tree)] for tree in seeds[1]]
-    picks = sum(int(bit) << at for at, bit in enumerate(CHOICES))
-    told = b"".join(bytes_of(reduce(xor, tree) ^ picks) for tree in streams)
+    # Each column is three blocks of 128 bits: ten that serve, and padding, then two of choices that the check needs.
+    streams = [
+        [sum((aes(stream_key, leaf ^ at) ^ leaf) << 128 * at for at in range(3)) for leaf in numbers(tree)]
+        for tree in seeds[1]
+    ]
+    told = np.frombuffer(message, np.uint8, 32 * 48, 16 + 4096).reshape(32, 48)
+    picks = reduce(xor, streams[0]) ^ int.from_bytes(told[0].tobytes(), "little")
+    assert picks & (1 << 128) - 1 == sum(int(bit) << at for at, bit in enumerate(CHOICES))
     assert message[:16] == (0).to_bytes(8, "little") + (10).to_bytes(8, "little")
-    assert message[16 + 4096 :] == told
+    assert all(
+        each.tobytes() == (reduce(xor, tree) ^ picks).to_bytes(48, "little")
+        for each, tree in zip(told, streams, strict=True)
+    )
     # On the last level, the sum of all leaves on a side is under the key of the other choice of the lowest digit.
     last = numbers(np.frombuffer(message[16 + 3 * 1024 : 16 + 4096], np.uint64).reshape(-1, 2))
     for tree, leaves in enumerate(seeds[1]):
@@ -168,6 +193,13 @@ def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> No
         for tree in streams
         for digit in range(4)
     ]
+    # The proof: GHASH of the choices under two keys, which follow from all that was said, and a hash of the columns'.
+    said = hashlib.sha256(b"masquerade/transfer-check/1\0" + hashlib.sha256(b"known").digest())
+    for heard in (receiver.setup(), sender.setup(), message[16 : 16 + 4096], message[:16], told):
+        said.update(heard)
+    keys = [aes(derive_key(said.digest(), b"column-check", bytes([number])), 0) for number in (0, 1)]
+    proven = hashlib.sha256(b"".join(ghash(key, column) for column in columns for key in keys)).digest()
+    assert message[16 + 4096 + 32 * 48 :] == b"".join(ghash(key, picks) for key in keys) + proven
     key = derive_key(b"known", b"transfer-hash")
     for transfer, choice in enumerate(CHOICES.tolist()):
         v = sum((column >> transfer & 1) << place for place, column in enumerate(columns))
@@ -185,9 +217,9 @@ def test_tables() -> None:
     ask = asking.ask(wanted, 5)
     answer = offering.offer(ask, tables)
     assert asking.receive(answer, 2).tolist() == [[8, 9], [10, 11], [24, 25]]
-    assert digest(ask, answer) == "53043ea82cc4f4e0"
+    assert digest(ask, answer) == "263d9d997129b0a4"
     bits = offering.offer_bits(asking.ask(wanted, 5), tables[:, :, 0] & 1)
-    assert digest(bits) == "275a8fe262a90377"
+    assert digest(bits) == "a9b599e043017b84"
 
 
 def test_tables_by_definition() -> None:
@@ -223,7 +255,7 @@ def test_trees() -> None:
     ask = receiving.ask(np.array([0, 4, 2], np.uint64), 5)
     leaves, answer = sending.answer(ask, 3, 5)
     heard = receiving.receive(answer)
-    assert digest(ask, answer) == "bcf93863c5b9c70e"
+    assert digest(ask, answer) == "62294e28ad132477"
     assert digest(leaves, heard) == "7ab68d928e01ea0e"
 
 
@@ -266,7 +298,7 @@ def test_pseudorandom_rows_and_unit_products() -> None:
     ask = receiving.ask(np.array([3, 0, 0], np.uint64))
     trees, told = sending.answer(ask, np.array([1, 2, 3], np.uint64))
     receiving.receive(trees, told)
-    assert digest(ask, trees, told, receiving.share(), sending.share()) == "d9e1ec8159712a51"
+    assert digest(ask, trees, told, receiving.share(), sending.share()) == "5d62e9fb29a66224"
 
 
 def test_a_garbled_comparison() -> None:
@@ -333,7 +365,7 @@ def test_values_in_an_order() -> None:
     orderer.start(owner.start)
     orderer.receive(answer)
     assert (owner.share() ^ orderer.share()).tolist() == [11, 5, 7]
-    assert digest(owner.start, ask, answer, owner.share(), orderer.share()) == "daecfa06301e23fe"
+    assert digest(owner.start, ask, answer, owner.share(), orderer.share()) == "b6fca2b42a866067"
 
 
 def test_unit_vectors() -> None:
@@ -357,7 +389,7 @@ def test_unit_vectors() -> None:
         told = [getattr(side, step)(told[1 - at]) for at, side in enumerate(sides)]
     shares = [side.vectors(told[1 - at]) for at, side in enumerate(sides)]
     assert np.array_equal(shares[0] + shares[1], np.eye(17, dtype=np.uint16)[[0, 15]])
-    assert digest(*travelled, *told, *shares) == "2e3b7fe1563a157f"
+    assert digest(*travelled, *told, *shares) == "a3f0e70f817417ef"
 
 
 def test_block_products() -> None:
@@ -372,4 +404,4 @@ def test_block_products() -> None:
     by_record = sums.add(sending._seeds)
     assert np.array_equal(share[0], np.zeros((), word) - sums.total())
     assert sending.mask(np.ones((2, 11), np.uint16)) == (by_record + np.uint16(1)).tobytes()
-    assert digest(ask, trees, share, receiving.expand(trees)) == "b1a2fe718897d136"
+    assert digest(ask, trees, share, receiving.expand(trees)) == "3e395bc8d8bd5b11"

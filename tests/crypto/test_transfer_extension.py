@@ -17,7 +17,7 @@ from masquerade.crypto import (
     transfer_extension as column_seeds,
 )
 from masquerade.crypto.hashing import random_blocks
-from masquerade.crypto.transfer_extension import SentBatch, message_bytes
+from masquerade.crypto.transfer_extension import PROOF_BYTES, SentBatch, message_bytes
 from masquerade.errors import BadMessage, ParameterError
 
 RINGS = [PowerOfTwo(1), PowerOfTwo(13), PowerOfTwo(64)]
@@ -116,7 +116,7 @@ def test_the_senders_view_does_not_depend_on_the_choices(choice: int) -> None:
     count = 8_192
     message, _ = receiver.extend(np.full(count, choice, np.uint8))
     assert looks_random(message[16:])
-    columns = np.unpackbits(np.frombuffer(message[-count * 4 :], np.uint8).reshape(32, -1), axis=1)
+    columns = np.unpackbits(np.frombuffer(message, np.uint8, count * 4, 16 + 4096).reshape(32, -1), axis=1)
     assert all(balanced(column) for column in columns)
     assert all(balanced(columns[0] ^ column) for column in columns[1:])
 
@@ -125,8 +125,15 @@ def test_two_batches_of_the_same_choices_share_no_column() -> None:
     """A stream that began anew would show the choices' difference."""
     _, receiver = set_up()
     choices = random_bits(8192)
-    first, second = (np.frombuffer(receiver.extend(choices)[0][-4 * 8192 :], np.uint8) for _ in range(2))
+    first, second = (np.frombuffer(receiver.extend(choices)[0][-4 * 8448 :], np.uint8) for _ in range(2))
     assert looks_random((first ^ second).tobytes())
+
+
+def test_the_proof_does_not_depend_on_the_choices() -> None:
+    """The digest of choices that are all 0 would be 0, but for the random ones beside them."""
+    _, receiver = set_up()
+    proofs = [receiver.extend(np.zeros(128, np.uint8))[0][-PROOF_BYTES:] for _ in range(200)]
+    assert looks_random(b"".join(proofs))
 
 
 @pytest.mark.parametrize("choice", [0, 1])
@@ -208,7 +215,7 @@ def test_a_message_of_the_wrong_length_is_refused(pair: Pair) -> None:
     sender, receiver = pair
     message, received = receiver.extend(random_bits(5))
     for wrong in (message[:-1], message + b"\0", b""):
-        with pytest.raises(BadMessage, match="5 transfers take a message of 528 bytes"):
+        with pytest.raises(BadMessage, match="5 transfers take a message of 1616 bytes"):
             sender.extend(wrong, 5)
     with pytest.raises(BadMessage, match="129 transfers take"):
         sender.extend(message, 129)

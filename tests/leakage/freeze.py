@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from leakage import pieces  # noqa: F401 - it loads the messages that only experiments send
 from leakage.coins import Recording, Tapes
 from leakage.frozen import FILE, Frozen, all_structs, travelling, types_of
 from leakage.sessions import SESSIONS

@@ -157,7 +157,7 @@ LEAKS = [
     ),
     Planted(
         "a bid whose mask is zero",
-        [(EvaluatingSide, "os.urandom(n_rounds * -(-self._width // 8))", "bytes(n_rounds * -(-self._width // 8))")],
+        [(EvaluatingSide, "os.urandom(-(-n_labels // 8))", "bytes(-(-n_labels // 8))")],
         f"{WORLDS}[comparison]",
     ),
     Planted(

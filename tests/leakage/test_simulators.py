@@ -19,7 +19,8 @@ from nacl import bindings
 from numpy.typing import NDArray
 
 from crypto.two_parties import balanced
-from masquerade.crypto import BidWords, TransferReceiver, TransferSender, compare_bids, pack, unpack
+from masquerade.crypto import BidWords, ReceivedBatch, TransferReceiver, TransferSender, compare_bids, pack, unpack
+from masquerade.crypto.transfer_extension import _Check
 from masquerade.net import Message, Receive, Script, Send, kind_of
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.comparing.argmax import OUTPUTS, Bid, EvaluatingSide, Garbled, GarblingSide, prepare
@@ -94,6 +95,12 @@ def knowing_nothing(script: Script[Any], fit: Callable[[Send], Script[Message]] 
                 assert isinstance(wanted, Receive)
                 answer = stored[wanted.peer, wanted.kind] = yield wanted
         heard = yield Send(move.peers, message)
+
+
+@pytest.fixture(autouse=True)
+def proofs_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof of columns is uniform but for a hash, which follows from the columns and the sender's own secrets."""
+    monkeypatch.setattr(_Check, "holds", lambda *_: True)
 
 
 # The joint histogram: nothing is opened, so that nothing but uniform bytes is needed.
@@ -215,30 +222,31 @@ def set_up_comparison() -> tuple[GarblingSide, EvaluatingSide]:
 
 @pytest.mark.parametrize("result", [(0, 0), (0, 1), (1, 0)])
 def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tuple[int, int]) -> None:
-    """Random tables and seed; the tags fit the labels that the evaluator will arrive at, whatever they mean."""
+    """Random tables, seed and labels; the tags fit the labels that the evaluator will arrive at, whatever they mean."""
     _, evaluating = set_up_comparison()
     evaluating.order(1, 0, None)
     evaluating.flips(WORDS.each([(3, 1)]))
-    held = evaluating._held
+    held = evaluating._bidding
     assert held is not None
     circuit = compare_bids(WORDS.width, True)
     tables = bytes(8) + os.urandom(32 * circuit.n_and)
-    theirs = os.urandom(16)
+    theirs, chosen = os.urandom(16), os.urandom(16 * WORDS.width)
     # The simulator has the evaluator's view, hence its labels: it walks through the circuit by itself.
     walked = EvaluatingSide(b"test", TransferReceiver(b"test"), WORDS.width, is_left=False)
-    walked._held = held
-    arrived = walked.evaluate(Garbled(tables, theirs, b""))
+    walked._bidding = ReceivedBatch(held._hash, held._first, held._rows, held.choices)
+    arrived = walked.evaluate(Garbled(tables, theirs, chosen, b""))
     tags = np.frombuffer(os.urandom(2 * 8 * 2), np.uint64).reshape(2, 2, 1).copy()
     for at, (name, bit) in enumerate(zip(OUTPUTS, result, strict=True)):
         tags[bit, at, 0] = tag_of(arrived, name)
-    seen = evaluating.evaluate(Garbled(tables, theirs, tags.tobytes()))
+    seen = evaluating.evaluate(Garbled(tables, theirs, chosen, tags.tobytes()))
     read = seen.decode(tags.tobytes(), *OUTPUTS)
     assert tuple(int(read[name][0, 0]) for name in OUTPUTS) == result
     # As long as in earnest.
     garbling, evaluating = set_up_comparison()
     assert garbling.stock_up(evaluating.order(1, 0, None), 1, 1, None) == b""
     _, real = garbling.garble(WORDS.each([(9, 0)]), evaluating.flips(WORDS.each([(3, 1)])), reveal=True)
-    assert [len(real.tables), len(real.seed), len(real.tags)] == [len(tables), len(theirs), tags.nbytes]
+    lengths = [len(real.tables), len(real.seed), len(real.chosen), len(real.tags)]
+    assert lengths == [len(tables), len(theirs), len(chosen), tags.nbytes]
 
 
 def tag_of(evaluation: Any, name: str) -> int:

@@ -192,6 +192,7 @@ def test_setups_of_two_sessions_have_nothing_in_common() -> None:
         (2, "argmax-bid", "flips"),
         (2, "argmax-garbled", "tables"),
         (2, "argmax-garbled", "seed"),
+        (2, "argmax-garbled", "chosen"),
         (2, "argmax-garbled", "tags"),
         (2, "argmax-verdict", "labels"),
         (3, "argmax-delivery", "triples"),

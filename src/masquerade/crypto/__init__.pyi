@@ -126,6 +126,7 @@ from .split_counts import (
 )
 from .transfer_extension import (
     ReceivedBatch as ReceivedBatch,
+    SentBatch as SentBatch,
     TransferReceiver as TransferReceiver,
     TransferSender as TransferSender,
 )

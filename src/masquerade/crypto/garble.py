@@ -16,13 +16,13 @@ hashing.py under the session's key, with a tweak for every half gate and instanc
 Of the garbler's own inputs the evaluator sees one label each, random whatever the input is: so the garbler draws those
 from a seed that it sends, and takes the others by Δ. (`encode` gives labels one by one, of inputs that come later.)
 
-The evaluator's own labels come from correlated oblivious transfer with the **same** Δ, so they need no further
-encryption: if a transfer made ahead gave the garbler q and the evaluator q ⊕ r·Δ, the evaluator sends x ⊕ r and the
-garbler takes `corrected(q, x ⊕ r)` as its label for false.
+The evaluator's own labels come from oblivious transfers that are correlated by Δ (`SentBatch.correlate_xor`): if one
+made ahead gave the garbler w and the evaluator w ⊕ r·Δ, the evaluator sends x ⊕ r and the garbler takes
+`corrected(w, x ⊕ r)` as its label for false. Δ is fresh and has nothing to do with the secret of the transfers.
 
-Cost: 32 bytes per AND and instance, 16 bytes per revealed output bit; four hashes per AND for the
-garbler, two for the evaluator; one message each way. Secure against a curious party that follows the protocol. A
-garbler that does not may garble another circuit; nothing here would detect it.
+Cost: 32 bytes per AND and instance, 16 per bit of the evaluator's inputs and per revealed output bit; four hashes per
+AND for the garbler, two for the evaluator; one message each way. An evaluator that deviates learns no more, as its
+transfers are checked. A garbler that does may garble another circuit; nothing here would detect it.
 """
 
 from __future__ import annotations
@@ -49,15 +49,14 @@ _ONE = np.uint64(1)
 
 
 class Delta:
-    """The secret difference between a wire's two labels, for one garbler and one session."""
+    """The secret difference between a wire's two labels, for one garbler and one session.
 
-    def __init__(self, block: NDArray[np.uint64] | None = None) -> None:
-        if block is None:
-            block = random_blocks(1)[0].copy()
-            block[0] |= _ONE
-        if block.shape != (2,) or block.dtype != np.uint64 or not int(block[0]) & 1:
-            raise ParameterError("a difference of labels must be one block whose lowest bit is 1")
-        self.block: NDArray[np.uint64] = block.copy()
+    It is drawn for this alone: what showed of it would show nothing of the secret of the transfers, nor the other way.
+    """
+
+    def __init__(self) -> None:
+        self.block: NDArray[np.uint64] = random_blocks(1)[0].copy()
+        self.block[0] |= _ONE
         self._in_use = False
 
     def claim(self) -> NDArray[np.uint64]:

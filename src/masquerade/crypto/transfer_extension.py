@@ -1,4 +1,4 @@
-"""Millions of oblivious transfers from 128, with 4 bytes each: SoftSpokenOT (Roy, CRYPTO 2022), semi-honest.
+"""Millions of oblivious transfers from 128, with 4 bytes each: SoftSpokenOT (Roy, CRYPTO 2022), with its check.
 
 The sender has a secret Δ of 128 digits, four at a time: δ. For each δ both have sixteen streams G_x but for one, G_δ,
 which the sender lacks (`column_seeds`).
@@ -17,16 +17,23 @@ One setup serves one direction of one session: `session` is a text that names th
 receiver, the same on both sides. Columns are read from their streams once, so a batch can neither be replayed
 nor repeated.
 
-Semi-honest: a receiver that sends inconsistent columns, or sums that do not fit its trees, could learn bits of Δ (the
-paper checks for that; we do not). Random-oracle-like use of the hash is the correlation robustness of `hashing`.
+A receiver whose columns are not those of one vector of choices, or whose sums do not fit its trees, would learn digits
+of Δ from what comes of it. So every message ends with a proof (`_Check`), and the sender returns no batch before it has
+found it right: no pad, label or tag that depends on a row leaves it earlier. A receiver that bets on b digits of Δ
+passes with probability 2⁻ᵇ, and otherwise is known to have cheated. docs/crypto.md has the argument.
+
+A sender that deviates learns nothing of the choices; what it makes of a batch is its own affair, and that of the
+protocol above. Random-oracle-like use of the hash is the correlation robustness of `hashing`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Self
 
@@ -34,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender, NeedsBase
-from masquerade.crypto.bits import WIDTH, Bits, as_bits, choose, pack, transpose
+from masquerade.crypto.bits import WIDTH, Bits, as_bits, choose, digests, pack, transpose
 from masquerade.crypto.hashing import (
     BLOCK_BYTES,
     Blocks,
@@ -111,9 +118,8 @@ def _children(hashing: TweakedHash, nodes: Leaves, level: int) -> Leaves:
 # The uses of a batch of extended transfers: random, correlated or chosen values.
 #
 # | kind | sender has | receiver has | extra message from the sender | |---|---|---|---| | random | two
-# random blocks, or bits | the chosen one | none | | correlated, XOR | x | x ⊕ r·Δ | 16 bytes per transfer |
-# | correlated by the sender's secret Δ | x | x ⊕ r·Δ | none | | correlated, ring | x | x + r·Δ | one
-# element per transfer | | chosen | m₀, m₁ | m_r | both, masked |
+# random blocks, or bits | the chosen one | none | | correlated, XOR | x | x ⊕ r·d | 16 bytes per transfer |
+# | correlated, ring | x | x + r·d | one element per transfer | | chosen | m₀, m₁ | m_r | both, masked |
 #
 # Ishai et al. 2003 for chosen values; Asharov, Lindell, Schneider, Zohner, "More Efficient Oblivious
 # Transfer and Extensions for Faster Secure Computation" (CCS 2013) for the correlated and random kinds.
@@ -169,16 +175,11 @@ class SentBatch(_Batch):
         self._use()
         zeros, ones = np.empty(len(self), np.uint8), np.empty(len(self), np.uint8)
         secrets = np.tile(self._secret, (_AT_A_TIME, 1))  # XORs of whole arrays are the fastest
-        for part in _parts(len(self)):
+        for part in _parts(len(self), _AT_A_TIME):
             rows, first = self._rows[part], self._first + part.start
             zeros[part] = _lowest_bits(self._hash.hash(rows, first))
             ones[part] = _lowest_bits(self._hash.hash(rows ^ secrets[: len(rows)], first))
         return zeros, ones
-
-    def correlated_by_secret(self) -> Blocks:
-        """Return blocks x, of which the receiver has x ⊕ r·Δ for the secret of these transfers."""
-        self._use()
-        return self._rows
 
     def correlate_xor(self, delta: Blocks) -> tuple[Blocks, bytes]:
         """Return blocks x, and the message that gives the receiver x ⊕ r·Δ. One Δ for all, or one for each."""
@@ -236,14 +237,9 @@ class ReceivedBatch(_Batch):
         """Return the chosen one of the sender's two random bits in each transfer."""
         self._use()
         chosen = np.empty(len(self), np.uint8)
-        for part in _parts(len(self)):
+        for part in _parts(len(self), _AT_A_TIME):
             chosen[part] = _lowest_bits(self._hash.hash(self._rows[part], self._first + part.start))
         return chosen
-
-    def correlated_by_secret(self) -> Blocks:
-        """Return x ⊕ r·Δ for the sender's secret Δ: labels of a circuit that it garbles with this difference."""
-        self._use()
-        return self._rows
 
     def correlated_xor(self, message: bytes) -> Blocks:
         """Return x ⊕ r·Δ for the sender's x and Δ."""
@@ -286,31 +282,71 @@ def _raw(pads: Elements, size: int) -> Bytes:
     return np.ascontiguousarray(pads).view(np.uint8)[:, :size]
 
 
-def _parts(count: int) -> Iterator[slice]:
-    """Yield the parts in which many rows are hashed for a bit each, so that what comes between stays in the cache."""
-    for start in range(0, count, _AT_A_TIME):
-        yield slice(start, min(start + _AT_A_TIME, count))
+def _parts(count: int, size: int) -> Iterator[slice]:
+    """Yield the parts in which much is worked on, so that what comes between stays in the cache."""
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
 
 
 def _lowest_bits(blocks: Blocks) -> Bits:
     return (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
 
 
+# --- check --------------------------------------------------------------------------------------------------
+
+
+class _Check:
+    """The proof that columns fit together: the digest of r, then one of the digests of all columns v.
+
+    Digests (`bits.digests`) are linear, so the sender finds those of v from its own: digest(qᵢ) = digest(vᵢ) ⊕
+    Δᵢ·digest(r). Their keys follow by SHA-256 from the setup, the trees' sums and all columns of the batch, which are
+    fixed before the keys are known. 256 random choices after each batch, of which nothing is made, keep the digest of r
+    uniform.
+    """
+
+    def __init__(self, session: bytes) -> None:
+        self._set_up = hashlib.sha256(b"masquerade/transfer-check/1\0" + hashlib.sha256(session).digest())
+
+    def hear(self, message: bytes) -> None:
+        """Note a message of the setup; both parties note the same ones in the same order."""
+        self._set_up.update(message)
+
+    def prove(self, told: Iterable[bytes], columns: Bytes, picks: Bytes) -> bytes:
+        """Return the proof for the receiver's columns v and its choices r, packed; `told` is what the sender gets."""
+        seed = self._seed(told)
+        own = digests(picks[None], seed, _CHECK_KEYS).tobytes()
+        return own + hashlib.sha256(digests(columns, seed, _CHECK_KEYS).tobytes()).digest()
+
+    def holds(self, told: Iterable[bytes], columns: Bytes, secret: Bits, proof: bytes) -> bool:
+        """Return whether a proof fits the sender's columns q."""
+        own = np.frombuffer(proof[:_MASK_BYTES], np.uint64)
+        expected = digests(columns, self._seed(told), _CHECK_KEYS)
+        expected ^= choose(secret, np.broadcast_to(own, expected.shape))
+        return hmac.compare_digest(hashlib.sha256(expected.tobytes()).digest(), proof[_MASK_BYTES:])
+
+    def _seed(self, told: Iterable[bytes]) -> bytes:
+        said = self._set_up.copy()
+        for part in told:
+            said.update(part)
+        return said.digest()
+
+
 # --- transfer extension -------------------------------------------------------------------------------------
 
 _HEADER = struct.Struct("<QQ")  # number of the first transfer, how many
 _NOT_SET_UP = "the transfers are not set up: exchange the setup messages first"
-_CHUNK = 1 << 13  # transfers at a time: 1 kB of each stream, 512 kB of all
+_CHUNK = 1 << 10  # bytes of each stream at a time: 8,192 transfers, 512 kB of all streams
+_CHECK_KEYS = 2
+_MASK_BYTES = BLOCK_BYTES * _CHECK_KEYS  # as many as a digest has, of random choices after a batch
+PROOF_BYTES = _MASK_BYTES + hashlib.sha256().digest_size
 
 
 class TransferSender(NeedsBase):
     """Offers two values in each transfer and does not learn which one was taken."""
 
     def __init__(self, session: bytes) -> None:
-        secret = np.frombuffer(os.urandom(WIDTH // 8), np.uint8).copy()
-        secret[0] |= 1  # as in a difference of labels, which it may serve as
-        # By Δ the rows of the two sides differ where a choice is 1. Its lowest bit is 1.
-        self.secret: Blocks = secret.view(np.uint64)
+        secret = np.frombuffer(os.urandom(WIDTH // 8), np.uint8)
+        self._secret = secret.view(np.uint64)
         self._digits = np.unpackbits(secret, bitorder="little")
         self._hash = TweakedHash(derive_key(session, b"transfer-hash"))
         self._trees = TweakedHash(derive_key(session, b"transfer-trees"))
@@ -319,13 +355,19 @@ class TransferSender(NeedsBase):
         self._stream_key = derive_key(session, b"transfer-streams")
         self._streams: SeedStreams | None = None
         self._indices = TweakCounter()
+        self._check = _Check(session)
 
     def finish_setup(self, message: bytes) -> None:
         """Take the receiver's message of the base transfers."""
         self._keys = self._base.receive(message)
+        self._check.hear(message)
+        self._check.hear(self._base.message())
 
     def extend(self, message: bytes, count: int) -> SentBatch:
-        """Return the sender's side of `count` transfers, from the receiver's message."""
+        """Return the sender's side of `count` transfers, from the receiver's message.
+
+        BadMessage if its columns do not fit together; there are no further transfers then.
+        """
         if self._keys is None:
             raise ParameterError(_NOT_SET_UP)
         is_first = self._streams is None
@@ -333,20 +375,25 @@ class TransferSender(NeedsBase):
         at = _HEADER.size
         if self._streams is None:
             sums = message[at : at + SUMS_BYTES]
+            self._check.hear(sums)
             leaves = open_all_but_one(self._trees, self._keys, self._digits, sums)
             self._streams = SeedStreams(self._stream_key, leaves[:, 1:].reshape(-1, 2))
             at += SUMS_BYTES
-        rows: Blocks = np.empty((count, 2), np.uint64)
+        start = at
+        columns = np.empty((WIDTH, _column_bytes(count)), np.uint8)
+        by_tree = columns.reshape(TREES, DIGITS, -1)
         chosen = (np.uint8(0) - self._digits).reshape(TREES, DIGITS, 1)
-        for done in range(0, count, _CHUNK):
-            size = min(_CHUNK, count - done)
-            width = _column_bytes(size)
-            _, columns = _weighted(self._streams.read(width).reshape(TREES, LEAVES - 1, -1))
-            told = np.frombuffer(message, np.uint8, TREES * width, at).reshape(TREES, 1, width)
-            columns ^= told & chosen
-            rows[done : done + size] = transpose(columns.reshape(WIDTH, width))[:size]
+        for part in _parts(columns.shape[1], _CHUNK):
+            width = part.stop - part.start
+            _weigh(self._streams.read(width).reshape(TREES, LEAVES - 1, -1), by_tree[:, :, part])
+            corrections = np.frombuffer(message, np.uint8, TREES * width, at).reshape(TREES, 1, width)
+            by_tree[:, :, part] ^= corrections & chosen
             at += TREES * width
-        return SentBatch(self._hash, first, rows, self.secret)
+        told = message[: _HEADER.size], message[start:at]
+        if not self._check.holds(told, columns, self._digits, message[at:]):
+            self._keys = None
+            raise BadMessage("the choices of its transfers are not the same in all columns")
+        return SentBatch(self._hash, first, transpose(columns)[:count], self._secret)
 
 
 class TransferReceiver(NeedsBase):
@@ -360,11 +407,15 @@ class TransferReceiver(NeedsBase):
         self._streams: SeedStreams | None = None
         self._sums = b""  # until they are sent
         self._indices = TweakCounter()
+        self._check = _Check(session)
 
     def finish_setup(self, message: bytes) -> None:
         """Take the sender's message of the base transfers."""
         leaves, self._sums = grow(self._trees, self._base.receive(message))
         self._streams = SeedStreams(self._stream_key, leaves.reshape(-1, 2))
+        self._check.hear(self._base.message())
+        self._check.hear(message)
+        self._check.hear(self._sums)
 
     def extend(self, choices: ArrayLike) -> tuple[bytes, ReceivedBatch]:
         """Return the message for the sender, and the receiver's side of one transfer per choice."""
@@ -373,26 +424,25 @@ class TransferReceiver(NeedsBase):
         bits = as_bits(choices)
         count = len(bits)
         first = self._indices.take(count)
-        rows: Blocks = np.empty((count, 2), np.uint64)
-        parts: list[bytes] = [_HEADER.pack(first, count), self._sums]
+        columns = np.empty((WIDTH, _column_bytes(count)), np.uint8)
+        by_tree = columns.reshape(TREES, DIGITS, -1)
+        picks = np.zeros(columns.shape[1], np.uint8)
+        picks[: -(-count // 8)] = pack(bits)
+        picks[-_MASK_BYTES:] = np.frombuffer(os.urandom(_MASK_BYTES), np.uint8)
+        told = [_HEADER.pack(first, count)]
+        for part in _parts(len(picks), _CHUNK):
+            leaves = self._streams.read(part.stop - part.start).reshape(TREES, LEAVES, -1)
+            total = _weigh(leaves, by_tree[:, :, part])
+            told.append((total ^ picks[part]).tobytes())
+        proof = self._check.prove(told, columns, picks)
+        told.insert(1, self._sums)
         self._sums = b""
-        for done in range(0, count, _CHUNK):
-            size = min(_CHUNK, count - done)
-            width = _column_bytes(size)
-            total, columns = _weighted(self._streams.read(width).reshape(TREES, LEAVES, -1))
-            rows[done : done + size] = transpose(columns.reshape(WIDTH, width))[:size]
-            packed = np.zeros(width, np.uint8)
-            packed[: -(-size // 8)] = pack(bits[done : done + size])
-            total ^= packed
-            parts.append(total.tobytes())
-        return b"".join(parts), ReceivedBatch(self._hash, first, rows, bits)
+        return b"".join((*told, proof)), ReceivedBatch(self._hash, first, transpose(columns)[:count], bits)
 
 
 def message_bytes(count: int, *, is_first: bool = False) -> int:
     """Return the length of the receiver's message for `count` transfers; the first one is longer."""
-    whole, rest = divmod(count, _CHUNK)
-    columns = TREES * (whole * _column_bytes(_CHUNK) + _column_bytes(rest))
-    return _HEADER.size + columns + (SUMS_BYTES if is_first else 0)
+    return _HEADER.size + TREES * _column_bytes(count) + PROOF_BYTES + (SUMS_BYTES if is_first else 0)
 
 
 def _first(message: bytes, count: int, indices: TweakCounter, *, is_first: bool) -> int:
@@ -408,20 +458,20 @@ def _first(message: bytes, count: int, indices: TweakCounter, *, is_first: bool)
 
 
 def _column_bytes(count: int) -> int:
-    return BLOCK_BYTES * -(-count // (8 * BLOCK_BYTES))
+    """Return the length of a column: whole blocks, then the choices of which nothing is made."""
+    return BLOCK_BYTES * -(-count // (8 * BLOCK_BYTES)) + _MASK_BYTES
 
 
-def _weighted(leaves: NDArray[np.uint64]) -> tuple[Bytes, Bytes]:
-    """Return the sum of each tree's leaves, and for each digit the sum of those whose number has it.
+def _weigh(leaves: NDArray[np.uint64], columns: Bytes) -> Bytes:
+    """Put into `columns`, for each digit, the sum of those leaves whose number has it; return the sum of all.
 
-    Of a tree with one leaf less, number 0 is lacking, and the first of the two means nothing.
+    Of a tree with one leaf less, number 0 is lacking, and the sum of all means nothing.
     """
-    columns = np.empty((TREES, DIGITS, leaves.shape[2]), np.uint64)
     lacking = LEAVES - leaves.shape[1]
+    sums = columns.view(np.uint64)
     for digit in reversed(range(DIGITS)):
         half = 1 << digit
         low, high = leaves[:, : half - lacking], leaves[:, half - lacking : 2 * half - lacking]
-        np.bitwise_xor.reduce(high, axis=1, out=columns[:, digit])
+        np.bitwise_xor.reduce(high, axis=1, out=sums[:, digit])
         low ^= high[:, lacking:]
-    total = leaves[:, 0].copy()
-    return total.view(np.uint8), columns.view(np.uint8)
+    return leaves[:, 0].view(np.uint8)

@@ -147,10 +147,11 @@ class CircuitInput(Message, tag="circuit-input", frozen=True):
 
 
 class GarbledCircuit(Message, tag="circuit-garbled", frozen=True):
-    """Tables, the seed of the labels of the garbler's inputs, and the tags of outputs that both may read."""
+    """Tables, the seed of the labels of the garbler's inputs, what gives the evaluator its own, and tags of outputs."""
 
     tables: bytes
     seed: bytes
+    chosen: bytes
     tags: bytes
 
 
@@ -173,8 +174,8 @@ class Pair:
         self.table_sender = TableSender(ways[me], self.sender)
         self.table_receiver = TableReceiver(ways[1 - me], self.receiver)
         key = derive_key(session, b"circuits")
-        # The evaluator's labels are the rows of the transfers themselves, which differ by the sender's secret.
-        self._garbler = Garbler(key, Delta(self.sender.secret)) if me == 0 else None
+        self._delta = Delta()
+        self._garbler = Garbler(key, self._delta) if me == 0 else None
         self._evaluator = Evaluator(key) if me == 1 else None
 
     def fresh(self, purpose: bytes) -> bytes:
@@ -190,10 +191,10 @@ class Pair:
             raise Bug("party 1 does not garble")
         theirs = [name for name in circuit.inputs if name not in inputs]
         batch = self.sender.extend(columns, sum(circuit.width(name) for name in theirs) * size)
-        transferred = _by_input(circuit, theirs, size, batch.correlated_by_secret())
-        garbling = self._garbler.garble(circuit, size, transferred, inputs)
+        zeros, chosen = batch.correlate_xor(self._delta.block)
+        garbling = self._garbler.garble(circuit, size, _by_input(circuit, theirs, size, zeros), inputs)
         tags = garbling.reveal(*circuit.outputs) if tagged else b""
-        return garbling, GarbledCircuit(garbling.tables, garbling.seed, tags)
+        return garbling, GarbledCircuit(garbling.tables, garbling.seed, chosen, tags)
 
     def evaluate(
         self, circuit: Circuit, size: int, inputs: Mapping[str, Bits], batch: ReceivedBatch, heard: GarbledCircuit
@@ -202,7 +203,7 @@ class Pair:
         if self._evaluator is None:
             raise Bug("party 0 does not evaluate")
         mine = [name for name in circuit.inputs if name in inputs]
-        labels = _by_input(circuit, mine, size, batch.correlated_by_secret())
+        labels = _by_input(circuit, mine, size, batch.correlated_xor(heard.chosen))
         return self._evaluator.evaluate(circuit, size, heard.tables, labels, heard.seed)
 
 

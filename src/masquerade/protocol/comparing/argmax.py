@@ -18,10 +18,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.crypto import (
     BidWords,
@@ -32,8 +31,8 @@ from masquerade.crypto import (
     Garbler,
     Garbling,
     HeldCircuit,
-    Labels,
     ReceivedBatch,
+    SentBatch,
     SharedEvaluation,
     TransferReceiver,
     TransferSender,
@@ -166,10 +165,14 @@ OUTPUTS = ("left wins", "right wins")
 
 
 class Garbled(Message, tag="argmax-garbled", frozen=True):
-    """A garbled comparison: tables, the seed of the labels of the garbler's bid, tags if the evaluator may read it."""
+    """A garbled comparison: tables, the seed of the labels of the garbler's bid, what gives the evaluator its own.
+
+    And tags, if the evaluator may read the result.
+    """
 
     tables: bytes
     seed: bytes
+    chosen: bytes
     tags: bytes
 
 
@@ -179,18 +182,16 @@ class GarblingSide:
     def __init__(self, session: bytes, sender: TransferSender, width: int, *, is_left: bool) -> None:
         self._width, self._sender = width, sender
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
-        # The evaluator's labels are the rows of the transfers themselves, which differ by the sender's secret.
-        self._delta = Delta(sender.secret)
+        self._delta = Delta()
         self._garbler = Garbler(derive_key(session, b"comparison"), self._delta)
-        self._stock = _Stock(width)
+        self._stock: SentBatch  # for the labels of future comparisons
 
     def stock_up(self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
-        """Make labels for `n_rounds` rounds, and triples, from the evaluator's choices. Return the triples' message."""
+        """Keep transfers for `n_rounds` rounds, by the evaluator's choices. Return the message that makes triples."""
         n_labels = n_rounds * self._width
         n_triple_bits = making.transfers(peer) if making is not None else 0
         batch = self._sender.extend(columns, n_labels + n_triple_bits)
-        for_labels, for_triples = batch.split([n_labels, n_triple_bits])
-        self._stock.refill(for_labels.correlated_by_secret())
+        self._stock, for_triples = batch.split([n_labels, n_triple_bits])
         return making.correct(peer, *for_triples.random_bits()) if making is not None else b""
 
     def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
@@ -199,11 +200,13 @@ class GarblingSide:
         if len(flips) != -(-self._width * n_bids // 8):
             raise BadMessage(f"bids of {len(flips)} bytes; {self._width} bits were expected of each of {n_bids}")
         flipped = unpack(np.frombuffer(flips, np.uint8), self._width * n_bids).reshape(self._width, n_bids)
-        zeros = corrected(self._stock.take(n_bids), flipped, self._delta)
+        batch, self._stock = _taken(self._stock, n_bids * self._width)
+        made, chosen = batch.correlate_xor(self._delta.block)
+        zeros = corrected(made.reshape(n_bids, self._width, 2).transpose(1, 0, 2), flipped, self._delta)
         circuit = compare_bids(self._width, True)
         garbling = self._garbler.garble(circuit, n_bids, {self._theirs: zeros}, {self._mine: bid})
         tags = garbling.reveal(*OUTPUTS) if reveal else b""
-        return garbling, Garbled(garbling.tables, garbling.seed, tags)
+        return garbling, Garbled(garbling.tables, garbling.seed, chosen, tags)
 
 
 class EvaluatingSide:
@@ -213,20 +216,17 @@ class EvaluatingSide:
         self._width, self._receiver = width, receiver
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
         self._evaluator = Evaluator(derive_key(session, b"comparison"))
-        self._stock = _Stock(width)
-        self._choices: list[Bits] = []
+        self._stock: ReceivedBatch
         self._triples_ordered: ReceivedBatch
-        self._held: Labels | None = None
+        self._bidding: ReceivedBatch | None = None  # whose choices mask our last bids
 
     def order(self, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
         """Draw choices for the labels of `n_rounds` rounds and for triples. Return the message to the garbler."""
-        packed = np.frombuffer(os.urandom(n_rounds * -(-self._width // 8)), np.uint8).reshape(n_rounds, -1)
-        rows = np.unpackbits(packed, axis=1, count=self._width, bitorder="little")
+        n_labels = n_rounds * self._width
+        masks = unpack(np.frombuffer(os.urandom(-(-n_labels // 8)), np.uint8), n_labels)
         for_triples = making.choices(peer) if making is not None else np.zeros(0, np.uint8)
-        columns, batch = self._receiver.extend(np.concatenate((rows.ravel(), for_triples)))
-        for_labels, self._triples_ordered = batch.split([rows.size, len(for_triples)])
-        self._stock.refill(for_labels.correlated_by_secret())
-        self._choices = list(rows)
+        columns, batch = self._receiver.extend(np.concatenate((masks, for_triples)))
+        self._stock, self._triples_ordered = batch.split([n_labels, len(for_triples)])
         return columns
 
     def stock_up(self, correction: bytes, peer: int, making: TripleMaking) -> None:
@@ -236,38 +236,30 @@ class EvaluatingSide:
     def flips(self, bid: Bits) -> bytes:
         """Return our bids for the next comparisons, masked by our choices in the transfers."""
         n_bids = bid.shape[1]
-        self._held = self._stock.take(n_bids)
-        choices = np.stack([self._choices.pop(0) for _ in range(n_bids)], axis=1)
-        return pack((bid ^ choices).ravel()).tobytes()
+        self._bidding, self._stock = _taken(self._stock, n_bids * self._width)
+        return pack((bid ^ self._bidding.choices.reshape(n_bids, self._width).T).ravel()).tobytes()
 
     def evaluate(self, garbled: Garbled) -> Evaluation:
         """Evaluate the comparisons that the garbler sent."""
-        if self._held is None:
+        if self._bidding is None:
             raise Bug("a comparison was evaluated before its bid was sent")
-        labels, n_bids = {self._mine: self._held}, self._held.shape[1]
-        self._held = None
+        batch, self._bidding = self._bidding, None
+        n_bids = len(batch) // self._width
+        held = batch.correlated_xor(garbled.chosen).reshape(n_bids, self._width, 2)
+        labels = {self._mine: held.transpose(1, 0, 2)}
         circuit = compare_bids(self._width, True)
         return self._evaluator.evaluate(circuit, n_bids, garbled.tables, labels, garbled.seed)
 
 
-class _Stock:
-    """Labels of future comparisons; each row is handed out once."""
+Batch = TypeVar("Batch", SentBatch, ReceivedBatch)
 
-    def __init__(self, width: int) -> None:
-        self._width = width
-        self._rows: list[Labels] = []
 
-    def refill(self, blocks: NDArray[np.uint64]) -> None:
-        if self._rows:
-            raise Bug("labels are still in stock")
-        self._rows = list(blocks.reshape(-1, self._width, 1, 2))
-
-    def take(self, n_rows: int) -> Labels:
-        """Return labels of the shape width × rows × block."""
-        if len(self._rows) < n_rows:
-            raise Bug("no labels are in stock")
-        taken, self._rows = self._rows[:n_rows], self._rows[n_rows:]
-        return np.concatenate(taken, axis=1)
+def _taken(stock: Batch, count: int) -> tuple[Batch, Batch]:
+    """Return the next transfers of a stock, and the rest."""
+    if count > len(stock):
+        raise Bug("no labels are in stock")
+    taken, left = stock.split([count, len(stock) - count])
+    return taken, left
 
 
 # --- secure argmax ------------------------------------------------------------------------------------------
