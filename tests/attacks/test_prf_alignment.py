@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from masquerade.crypto import TweakedHash, digest_items
+from masquerade.crypto import Buckets, StoreLayout, TweakedHash, digest_items
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Script, Send, kind_of
 from masquerade.net.memory import Wire, run_together
-from masquerade.protocol.align.align import align
+from masquerade.protocol.align import align as alignment
+from masquerade.protocol.align.align import FEWEST, align
 from masquerade.protocol.align.oprf import Announced, Items
 from protocol.tampering import changing
 
@@ -80,6 +81,40 @@ def test_a_holder_of_values_of_nothing_gets_nothing() -> None:
     wire = Wire()
     found = run_together(scripts, wire)
     assert found["p0"].size == 0
+
+
+def room(announced: int) -> int:
+    """How many identifiers a receiver's stores can hold, by the buckets of a list of this length.
+
+    A store is a linear system of as many unknowns as it has slots: it takes about one item for each, and none more.
+    """
+    buckets = Buckets(announced)
+    return buckets.count * StoreLayout(buckets.capacity).size
+
+
+def test_from_the_shortest_list_on_that_auto_stores_nobody_tests_twice_as_many_as_it_announces() -> None:
+    assert room(1) == 112  # which is why shorter ones go by the curve
+    lengths = [*range(FEWEST, 5_000), *range(5_000, 20_000_000, 199_999)]
+    assert max(room(length) / length for length in lengths) < 2
+
+
+@pytest.mark.parametrize("n_parties", [2, 3])
+@pytest.mark.parametrize("short", range(2))
+def test_who_announces_a_short_list_tests_no_more_than_it_announced(
+    n_parties: int, short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the others' are: no store, but a list that is counted."""
+    honest = alignment._announce
+
+    def announcing(me: int, parties: Sequence[str], size: int, session: bytes, most: int) -> Script[Announced]:
+        return honest(me, parties, 1 if me == short else size, session, most)
+
+    monkeypatch.setattr(alignment, "FEW", 30)
+    monkeypatch.setattr(alignment, "_announce", announcing)
+    names, wire = [f"p{number}" for number in range(n_parties)], Wire()
+    error = refused({name: align(me, names, KNOWN, b"session") for me, name in enumerate(names)}, wire)
+    assert "at most 1 are agreed" in str(error)
+    assert "prf-setup" not in {heard.kind for heard in wire.heard}
 
 
 def test_a_leader_cannot_name_people_who_are_not_common() -> None:

@@ -143,6 +143,7 @@ def test_auto_is_the_curve_for_short_lists_and_the_other_way_for_long_ones(monke
     lists = [list(range(30)), list(range(20, 60))]
     for few, used in ((41, "blinded"), (40, "masked-columns")):
         monkeypatch.setattr(aligning, "FEW", few)
+        monkeypatch.setattr(aligning, "FEWEST", 10)
         wire = Wire()
         aligned(*lists, way="auto", wire=wire)
         assert len(kinds(wire) & {"blinded", "masked-columns"}) == 1

@@ -387,8 +387,8 @@ def way_to_align() -> Any:
         choice(*WAYS),
         BY_SIZE,
         help="how common records are found: by commutative encryption on a curve, by oblivious pseudo-random "
-        "functions, some forty times faster on long lists, or auto, the curve where no party has 2,000 identifiers; "
-        "the result is the same",
+        "functions, some forty times faster on long lists, or auto, the curve where no party has 2,000 identifiers or "
+        "one has fewer than 300; the result is the same",
     )
 
 

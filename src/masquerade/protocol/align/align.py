@@ -8,9 +8,10 @@ Two ways, of which the contract names one or leaves it to the sizes of the lists
 
 Unless the way is the curve anyhow, all parties first tell each other how long their lists are, which each way shows
 all of them in any case, and a nonce. Three or more then compare what they heard: otherwise one that told each another
-thing would have honest parties blame each other for what does not fit. Below `FEW` identifiers on every list `auto` is
-the curve. At the end, whatever the way, all parties check that they hold the same people (align.py): a false
-answer ends the session before any record is used.
+thing would have honest parties blame each other for what does not fit. `auto` is the curve with fewer than `FEW`
+identifiers on every list, and with fewer than `FEWEST` on any: by the other way a short list has room for many more
+than it announces (docs/leakage.md). At the end, whatever the way, all parties check that they hold the same people
+(align.py): a false answer ends the session before any record is used.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def _digest(identifiers: Sequence[bytes]) -> bytes:
 # --- align --------------------------------------------------------------------------------------------------
 
 FEW = 2_000  # identifiers below which the curve is cheaper than the base transfers
+FEWEST = 300  # from which on a store has fewer than two slots for each identifier (crypto/key_value_store.py)
 _NONCE_BYTES = 32
 
 
@@ -144,10 +146,10 @@ def align(
     on_curve = way == CURVE
     if not on_curve:
         announced = yield from _announce(me, parties, len(identifiers), session, most)
-        most = max(announced.sizes)
-        on_curve = way == BY_SIZE and most < FEW
+        on_curve = way == BY_SIZE and (max(announced.sizes) < FEW or 0 < min(announced.sizes) < FEWEST)
     if on_curve:
-        rows = yield from align_on_curve(me, parties, identifiers, session, most, on_done)
+        sizes = [most] * len(parties) if way == CURVE else announced.sizes
+        rows = yield from align_on_curve(me, parties, identifiers, session, sizes, on_done)
     elif len(parties) == 2:
         rows = yield from align_two(me, parties, identifiers, announced, on_done)
     else:

@@ -57,12 +57,12 @@ def align_on_curve(
     parties: Sequence[str],
     identifiers: Sequence[bytes],
     session: bytes,
-    most: int,
+    sizes: Sequence[int],
     on_done: OnDone | None = None,
 ) -> Script[Rows]:
     """Return the rows of this party's common records, in an order that all parties share. Nothing is checked yet.
 
-    `session` is fresh and public; no list has more than `most` identifiers.
+    `session` is fresh and public; no party's list has more identifiers than `sizes` says.
     """
     comparer = len(parties) - 1
     secret = Blinding()
@@ -79,7 +79,7 @@ def align_on_curve(
     for stop, owner in lists:
         stops = ways[owner]
         sender = parties[stops[stop - 1]]
-        points = _checked((yield Receive(sender, Blinded)), sender, owner, most)
+        points = _checked((yield Receive(sender, Blinded)), sender, owner, sizes[owner])
         if owner == me:  # the comparer's own list, which has every party's secret in it already
             if len(points) != len(own):
                 raise PeerBrokeProtocol(sender, f"sent back {len(points)} of {len(own)} blinded identifiers")

@@ -302,10 +302,10 @@ def matched(own: PrfOutputs, theirs: PrfOutputs) -> tuple[Rows, Rows]:
 #     bytes     about 75 for each identifier of the shorter list, 10 for each of the longer, and a bit of each answer
 #     work      some 1 µs an identifier and party, and 464 base transfers (0.15 to 0.2 s each)
 #
-# A receiver can put more identifiers into its stores than it announced, but not more than they can hold: 1.3 times as
-# many, and in theory 1.7 times, if ten billion identifiers are possible (docs/crypto.md). A holder can send values that
-# are F of nothing; they match nothing. An answer is one bit for each value that was sent, so nothing outside the list
-# can be claimed; what is claimed falsely the check of the people finds out (align.py).
+# A receiver can put more identifiers into its stores than it announced, one for each slot: 1.3 times as many on long
+# lists, almost twice as many for 300, and 112 for 1 (docs/leakage.md). A holder can send values that are F of
+# nothing; they match nothing. An answer is one bit for each value that was sent, so nothing outside the list can be
+# claimed; what is claimed falsely the check of the people finds out (align.py).
 
 
 class PrfValues(Message, tag="prf-values", frozen=True):
