@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BY_SIZE = "auto"  # the curve for short lists, pseudo-random functions for long ones
+BY_SIZE = "auto"  # the curve where a list is short, pseudo-random functions where all are long
 CURVE = "curve"
 OPRF = "oprf"
 WAYS = (BY_SIZE, CURVE, OPRF)
