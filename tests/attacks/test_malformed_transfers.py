@@ -24,6 +24,8 @@ from masquerade.crypto.transfer_extension import DIGITS, PROOF_BYTES, SUMS_BYTES
 from masquerade.errors import BadMessage, ParameterError, PeerBrokeProtocol
 from masquerade.net import Message, Script, kind_of
 from masquerade.net.memory import Wire, run_together
+from masquerade.protocol.comparing.argmax import GarblingSide
+from masquerade.protocol.pairs import Pair
 from open_transfers import open_transfers
 from protocol.tampering import changing, tampering
 
@@ -181,6 +183,14 @@ def test_the_second_hospital_gets_nothing_of_the_first_ones_counts() -> None:
     assert caught.value.peer == "p1"
     assert "circuit-input" in {heard.kind for heard in wire.heard}
     assert "circuit-garbled" not in {heard.kind for heard in wire.heard}
+
+
+def test_the_difference_of_labels_is_not_the_secret_of_the_transfers() -> None:
+    """What shows of one shows nothing of the other."""
+    pair = Pair(0, ("p0", "p1"), b"session")
+    assert not np.array_equal(pair._delta.block, pair.sender._secret.ravel())
+    comparing = GarblingSide(b"session", TransferSender(b"session"), 20, is_left=True)
+    assert not np.array_equal(comparing._delta.block, comparing._sender._secret.ravel())
 
 
 # Whoever uses transfers gets the check with them: every message that asks for some, in every session.
