@@ -14,7 +14,14 @@ from examples import examples
 from masquerade.crypto import Precision
 from masquerade.net import Script
 from masquerade.net.memory import run_together
-from masquerade.protocol.learn.bayes_net import net_structure, penalty, plain_chances, shared_chances, written_tables
+from masquerade.protocol.learn.bayes_net import (
+    net_structure,
+    penalty,
+    plain_chances,
+    shared_chances,
+    step_digits,
+    written_tables,
+)
 from masquerade.protocol.learn.counting import Calculator, ManySites, SharedCounts, TwoParties
 from masquerade.protocol.learn.shared_numbers import plain_weighted_logarithms, prepare_shared_numbers
 from masquerade.protocol.pairs import prepare_pair
@@ -103,8 +110,8 @@ SIZES = {"a": 2, "b": 3, "c": 1}
 PARENTS = {"a": (), "b": ("a",), "c": ("a", "b")}
 
 
-@pytest.mark.parametrize("n_sites", [2, 3])
-def test_chances_are_those_of_the_pooled_records(n_sites: int) -> None:
+@pytest.mark.parametrize(("n_sites", "least"), [(2, 1), (2, 10), (3, 3), (3, 10)])
+def test_chances_are_those_of_the_pooled_records(n_sites: int, least: int) -> None:
     random = np.random.default_rng(n_sites)
     known = {name: random.integers(0, size, 40) for name, size in SIZES.items()}
     names = SITES[:n_sites]
@@ -116,10 +123,10 @@ def test_chances_are_those_of_the_pooled_records(n_sites: int) -> None:
             calculator = TwoParties((yield from prepare_pair(me, names, b"test")))
         else:
             calculator = ManySites((yield from prepare_shared_numbers(me, names, b"test")))
-        return (yield from shared_chances(calculator, SharedCounts(own, SIZES, 8), PARENTS, Precision(10)))
+        return (yield from shared_chances(calculator, SharedCounts(own, SIZES, 8), PARENTS, least))
 
     found = run_together({name: site(me) for me, name in enumerate(names)})
-    expected = plain_chances(known, SIZES, PARENTS)
+    expected = plain_chances(known, SIZES, PARENTS, least)
     for each in found.values():
         assert {name: table.tolist() for name, table in each.items()} == {
             name: table.tolist() for name, table in expected.items()
@@ -129,9 +136,33 @@ def test_chances_are_those_of_the_pooled_records(n_sites: int) -> None:
 def test_k2s_estimate_of_a_small_table() -> None:
     known = {"a": np.array([0, 0, 0, 1]), "b": np.array([1, 1, 0, 0])}
     sizes, parents = {"a": 2, "b": 2}, {"a": (), "b": ("a",)}
-    chances = plain_chances(known, sizes, parents)
+    chances = plain_chances(known, sizes, parents, 1)
     assert chances["a"].tolist() == [[1024 * 4 // 6, 1024 * 2 // 6]]
     assert chances["b"].tolist() == [[1024 * 2 // 5, 1024 * 3 // 5], [1024 * 2 // 3, 1024 // 3]]
     tables = written_tables(chances, parents, {"a": ("no", "yes"), "b": ("x", "y")})
     assert tables["b"][1]["given"] == {"a": "yes"}
     assert sum(tables["b"][0]["chances"].values()) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_row_of_few_people_is_even_and_counts_are_rounded() -> None:
+    known = {"a": np.repeat([0, 1], [9, 12]), "b": np.array([0] * 9 + [0] * 3 + [1] * 9)}
+    chances = plain_chances(known, {"a": 2, "b": 2}, {"b": ("a",)}, 10)
+    assert chances["b"].tolist() == [[512, 512], [1024 * 1 // 18, 1024 * 9 // 18]]  # 0 and 8 of 16
+
+
+@given(st.lists(st.integers(0, 60), min_size=2, max_size=5), st.integers(2, 40))
+def test_whatever_a_row_tells_follows_from_counts_rounded_to_a_step(counts: list[int], least: int) -> None:
+    """Two tables whose counts round alike have the same chances, so that one person changes them rarely."""
+    step = 1 << step_digits(least)
+    assert step <= least < 2 * step
+    rounded = [(each + step // 2) // step * step for each in counts]
+    size = len(counts)
+
+    def row(values: list[int]) -> list[int]:
+        codes = {"b": np.repeat(np.arange(size), values)}
+        (found,) = plain_chances(codes, {"b": size}, {"b": ()}, least)["b"].tolist()
+        return [int(each) for each in found]
+
+    total = (sum(counts) + step // 2) // step * step
+    few = sum(counts) < least
+    assert row(counts) == [(1024 // size) if few else 1024 * (each + 1) // (total + size) for each in rounded]

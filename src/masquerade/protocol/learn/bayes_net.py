@@ -237,18 +237,21 @@ def _logarithms(rows: Mapping[tuple[str, ...], Mapping[str, float]], asked: list
 # counts.
 #
 # K2's estimate, (N(x, p) + 1) / (N(p) + |X|), in 1,024ths: a circuit divides the counts, and the quotients
-# are opened. So the parties learn chances, and neither counts nor how often the parents' values occur.
+# are opened. Such a quotient tells small counts exactly. So N(x, p) and N(p) are first rounded to multiples of
+# a step, the largest power of two that `min_records` reaches; and where N(p) is below `min_records`, both are
+# taken for 0, which makes all values equally likely. So the parties learn chances, not which rows have few
+# people, nor any count more exactly than to a step.
 #
-# Cost: about 22·w ANDs a cell, for counts of w digits.
+# Cost: about 24·w ANDs a cell, for counts of w digits.
 
 PLACES = 10
-_MORE_BITS = 8  # for the 1 that every value adds
+_MORE_BITS = 8  # for the 1 that every value adds, and half a step
 
 Chances = dict[str, NDArray[np.int64]]  # by attribute: in 1,024ths, [combinations of parents' values, values]
 
 
 def shared_chances(
-    calculator: Calculator, counts: SharedCounts, parents: Mapping[str, Sequence[str]], precision: Precision
+    calculator: Calculator, counts: SharedCounts, parents: Mapping[str, Sequence[str]], min_records: int
 ) -> Script[Chances]:
     """Return the chances of all attributes, which all parties learn."""
     questions = [CountQuery((*own, name)) for name, own in parents.items()]
@@ -256,24 +259,33 @@ def shared_chances(
     columns = []
     for name, cells in zip(parents, shares, strict=True):
         size = counts.sizes[name]
-        table = plus(calculator.me, cells.reshape(-1, size), 1)
-        columns.append(np.stack([table.ravel(), np.repeat(RING.total(table, axis=1), size)]))
+        rows = np.repeat(RING.total(cells.reshape(-1, size), axis=1), size)
+        columns.append(np.stack([cells, rows, plus(calculator.me, np.zeros_like(cells), size)]))
     together: Elements = np.concatenate(columns, axis=1)
     bits = counts.bits + _MORE_BITS
-    found = numbers_of((yield from calculator.read(_quotient_circuit(bits), together, bits))["quotient"])
+    found = numbers_of((yield from calculator.read(_quotient_circuit(bits, min_records), together, bits))["quotient"])
     parts = np.split(found, np.cumsum([each.shape[1] for each in columns])[:-1])
     return {name: part.reshape(-1, counts.sizes[name]) for name, part in zip(parents, parts, strict=True)}
 
 
 def plain_chances(
-    codes: Mapping[str, Codes], sizes: Mapping[str, int], parents: Mapping[str, Sequence[str]]
+    codes: Mapping[str, Codes], sizes: Mapping[str, int], parents: Mapping[str, Sequence[str]], min_records: int
 ) -> Chances:
     """Return the same from one table."""
     counts, found = SharedCounts(codes, sizes, 0), {}
+    digits = step_digits(min_records)
     for name, own in parents.items():
-        table = counts.own(CountQuery((*own, name))).astype(np.int64).reshape(-1, sizes[name]) + 1
-        found[name] = (table << PLACES) // table.sum(axis=1, keepdims=True)
+        table = counts.own(CountQuery((*own, name))).astype(np.int64).reshape(-1, sizes[name])
+        rows = table.sum(axis=1, keepdims=True)
+        few = rows < min_records
+        rounded, whole = (np.where(few, 0, (each + (1 << digits >> 1)) >> digits << digits) for each in (table, rows))
+        found[name] = ((rounded + 1) << PLACES) // (whole + sizes[name])
     return found
+
+
+def step_digits(min_records: int) -> int:
+    """Return how many binary digits of a count are rounded away: those of the step, of which it is a multiple."""
+    return min_records.bit_length() - 1
 
 
 def written_tables(
@@ -295,12 +307,25 @@ def written_tables(
 
 
 @cache
-def _quotient_circuit(bits: int) -> Circuit:
-    """Return the circuit of ⌊2^PLACES · a / b⌋, for a ≤ b, of two numbers that are each shared by two."""
+def _quotient_circuit(bits: int, min_records: int) -> Circuit:
+    """Return the circuit of ⌊2^PLACES · (n + 1) / (total + size)⌋, of three numbers that are each shared by two.
+
+    n and total are rounded to multiples of the step; they are 0 where the total is below `min_records`.
+    """
     build = Builder()
-    one, other = (build.input(name, 2 * bits) for name in SIDES)
-    a, b = (words.add(build, one[at : at + bits], other[at : at + bits]) for at in (0, bits))
-    rest, divisor = [*a, FALSE], [*b, FALSE]
+    one, other = (build.input(name, 3 * bits) for name in SIDES)
+    count, total, size = (
+        words.add(build, one[at : at + bits], other[at : at + bits]) for at in range(0, 3 * bits, bits)
+    )
+    enough = counting.are_fewer(build, total, min_records) ^ 1
+    places = step_digits(min_records)
+
+    def rounded(word: Word) -> Word:
+        near = words.add(build, word, words.constant(1 << places >> 1, bits))
+        return [FALSE] * places + [build.both(enough, bit) for bit in near[places:]]
+
+    rest = [*words.add(build, rounded(count), words.constant(1, bits)), FALSE]
+    divisor = [*words.add(build, rounded(total), size), FALSE]
     quotient: Word = []
     for _ in range(PLACES + 1):
         difference = words.subtract(build, [*rest, FALSE], [*divisor, FALSE])
@@ -319,7 +344,8 @@ class BayesNetMethod(LearningMethod):
     """The structure of a Bayes net between parties: K2's search by description length.
 
     Each attribute takes its parents among the earlier ones in the job's order; a class, if there is one, comes last.
-    The tables have K2's estimates, (n + 1) / (total + values), to 1,024ths; counts are not opened.
+    The tables have K2's estimates, (n + 1) / (total + values), to 1,024ths, of counts that are rounded; they are not
+    opened. A row of fewer than `min_records` people has equal chances.
     """
 
     name = "bayes-net"
@@ -348,6 +374,8 @@ class BayesNetMethod(LearningMethod):
         if site.arrangement == "horizontal":
             sums = yield from prepare_aggregation(site.me, site.parties, site.purpose("records"))
             n_records = round(float((yield from sums.total(np.array([n_records], np.float64)))[0]))
+        if n_records < self.min_records:
+            raise counting.too_few(self.min_records)
         calculator = yield from counting.calculator_of(site, "bayes-net")
         names = columns_of(site)
         precision = yield from counting.agreed_precision(site, calculator, self.terms)
@@ -355,18 +383,20 @@ class BayesNetMethod(LearningMethod):
         found = yield from net_structure(calculator, counts, names, n_records, self.parents, precision)
         if not self.tables:
             return NetModel(found)
-        chances = yield from shared_chances(calculator, counts, found, precision)
+        chances = yield from shared_chances(calculator, counts, found, self.min_records)
         return NetModel(found, written_tables(chances, found, site.values))
 
     def alone(self, site: Site) -> Model:
         """Search on one table."""
+        if len(site.table) < self.min_records:
+            raise counting.too_few(self.min_records)
         names = columns_of(site)
         codes = {name: site.codes(name) for name in names}
         sizes = {name: len(site.values[name]) for name in names}
         found = pooled_structure(codes, sizes, self.parents, counting.precision_for(site.count_bits, self.terms))
         if not self.tables:
             return NetModel(found)
-        return NetModel(found, written_tables(plain_chances(codes, sizes, found), found, site.values))
+        return NetModel(found, written_tables(plain_chances(codes, sizes, found, self.min_records), found, site.values))
 
     def tells(self, contract: Contract, party: str) -> Iterator[str]:
         """Yield the number of records, which the score needs."""

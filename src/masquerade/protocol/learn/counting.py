@@ -26,11 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto import (
+    TRUE,
     Bits,
     Builder,
     Circuit,
     Elements,
+    Literal,
     Precision,
+    Word,
     digits,
     from_bits,
     main_offset,
@@ -39,7 +42,7 @@ from masquerade.crypto import (
     words,
 )
 from masquerade.engine import value_counts
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.net import Script
 from masquerade.protocol.learn import shared_numbers as arithmetic
 from masquerade.protocol.learn.shared_numbers import RING, SIDES, SharedNumbers
@@ -365,6 +368,19 @@ def agreed_precision(site: Site, calculator: Calculator, terms: int | None) -> S
             found = yield from calculator.read(_reaches(site.count_bits, widest), shares, site.count_bits)
             return precision_for(widest + 1 if found["reaches"][0, 0] else widest, terms)
     return precision_for(least, terms)
+
+
+def are_fewer(build: Builder, count: Word, min_records: int) -> Literal:
+    """Return whether a count is below `min_records`."""
+    if min_records >> len(count):
+        return TRUE
+    return words.less_than(build, count, words.constant(min_records, len(count)))
+
+
+def too_few(min_records: int) -> RequirementUnreachable:
+    """Return the refusal of records that are too few in all."""
+    text = f"a model rests on at least {min_records:,} records (min_records), and there are fewer"
+    return RequirementUnreachable(text, public=True)
 
 
 @cache

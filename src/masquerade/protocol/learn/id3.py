@@ -1,10 +1,11 @@
 """ID3 between parties: a decision tree of their joint records, of which they learn the tree alone.
 
 Lindell and Pinkas, "Privacy Preserving Data Mining" (CRYPTO 2000), a level of the tree at a time. For each open node
-the parties have shares of how often each class occurs among its records, and ask one circuit whether one class is left
-(then which; a node without records takes its parent's most common one). For the others they have shares of how often
-each value of each attribute that is left occurs with each class, take x · ln x of all of them in one batch, and add
-up what an attribute leaves uncertain:
+the parties have shares of how often each class occurs among its records, and ask one circuit whether one class is left,
+or fewer than `min_records` people are: either is a leaf, and nobody learns which. The leaf of few people takes their
+parent's most common class, so that they have no part in it. For the others they have shares of how often each value of
+each attribute that is left occurs with each class, take x · ln x of all of them in one batch, and add up what an
+attribute leaves uncertain:
 
     Σ_j |T(a_j)| · ln |T(a_j)|  −  Σ_j Σ_i |T(a_j, c_i)| · ln |T(a_j, c_i)|
 
@@ -61,9 +62,17 @@ class DecisionNode:
 
 
 def decision_tree(
-    calculator: Calculator, counts: SharedCounts, attributes: Sequence[str], target: str, precision: Precision
+    calculator: Calculator,
+    counts: SharedCounts,
+    attributes: Sequence[str],
+    target: str,
+    precision: Precision,
+    min_records: int,
 ) -> Script[DecisionNode]:
-    """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
+    """Return the tree for the class `target` by these attributes, the earlier first where two are equally good.
+
+    Raise RequirementUnreachable if there are fewer than `min_records` records in all, which all parties learn.
+    """
     root = DecisionNode()
     level = [root]
     above: dict[int, Elements] = {}  # the class counts of each node's parent
@@ -72,8 +81,9 @@ def decision_tree(
             break
         questions = [CountQuery((target,), node.path) for node in level]
         shares = yield from counts.answers(calculator, questions)
-        parents = [above.get(id(node), own) for node, own in zip(level, shares, strict=True)]
-        yield from _label(calculator, level, shares, parents, counts.bits, always=depth == len(attributes))
+        parents = [above.get(id(node), np.zeros_like(own)) for node, own in zip(level, shares, strict=True)]
+        last = depth == len(attributes)
+        yield from _label(calculator, level, shares, parents, counts.bits, min_records, always=last)
         opened = [(node, own) for node, own in zip(level, shares, strict=True) if node.label is None]
         level = []
         if opened:
@@ -94,13 +104,17 @@ def _label(
     shares: list[Elements],
     parents: list[Elements],
     bits: int,
+    min_records: int,
     *,
     always: bool,
 ) -> Script[None]:
-    """Give a label to each node with one class, or to all of them."""
-    circuit = _label_circuit(len(shares[0]), bits, always)
+    """Give a label to each node with one class or few records, or to all of them; refuse a root of few records."""
+    first = not nodes[0].path
+    circuit = _label_circuit(len(shares[0]), bits, min_records, first, always)
     table = np.stack([np.concatenate(both) for both in zip(shares, parents, strict=True)], axis=1)
     found = yield from calculator.read(circuit, table, bits)
+    if first and found["few"][0, 0]:
+        raise counting.too_few(min_records)
     for node, is_leaf, label in zip(nodes, found["leaf"][0], numbers_of(found["label"]), strict=True):
         node.label = int(label) if is_leaf else None
 
@@ -126,10 +140,12 @@ def _choose(
 
 
 @cache
-def _label_circuit(n_classes: int, bits: int, always: bool) -> Circuit:
-    """Return the circuit that says whether at most one class occurs, and only then, or `always`, which is commonest.
+def _label_circuit(n_classes: int, bits: int, min_records: int, first: bool, always: bool) -> Circuit:
+    """Return the circuit that says whether a node is a leaf, and only then, which class it has.
 
-    Its inputs are shares of the class counts, then of the parent's, which count where there are no records.
+    It is one if at most one class occurs, if it has fewer than `min_records` records, or `always`. Its inputs are
+    shares of the class counts, then of the parent's, of which the commonest is the class of few records. Of the `first`
+    node alone, which has no parent, it says whether its records are few.
     """
     build = Builder()
     one, other = (build.input(name, 2 * n_classes * bits) for name in SIDES)
@@ -139,11 +155,13 @@ def _label_circuit(n_classes: int, bits: int, always: bool) -> Circuit:
     own, parents = counts[:n_classes], counts[n_classes:]
     missing = [words.is_zero(build, word) for word in own]
     several = build.any_of([build.both(missing[a] ^ 1, missing[b] ^ 1) for a in range(n_classes) for b in range(a)])
-    nobody = build.all_of(missing)
+    few = counting.are_fewer(build, words.total(build, own), min_records)
     common, _ = words.arg_max(
-        build, [words.multiplex(build, nobody, mine, theirs) for mine, theirs in zip(own, parents, strict=True)]
+        build, [words.multiplex(build, few, mine, theirs) for mine, theirs in zip(own, parents, strict=True)]
     )
-    leaf = TRUE if always else several ^ 1
+    leaf = TRUE if always else build.either(several ^ 1, few)
+    if first:
+        build.output("few", [few])
     build.output("leaf", [leaf])
     build.output("label", [build.both(bit, leaf) for bit in common])
     return build.build()
@@ -258,19 +276,29 @@ def _leaves(tree: dict[str, Any]) -> Iterator[tuple[TreePath, str]]:
 
 
 def pooled_tree(
-    codes: Mapping[str, Codes], sizes: Mapping[str, int], attributes: Sequence[str], target: str, precision: Precision
+    codes: Mapping[str, Codes],
+    sizes: Mapping[str, int],
+    attributes: Sequence[str],
+    target: str,
+    precision: Precision,
+    min_records: int,
 ) -> DecisionNode:
-    """Return the tree for the class `target` by these attributes, the earlier first where two are equally good."""
+    """Return the tree for the class `target` by these attributes, the earlier first where two are equally good.
+
+    Raise RequirementUnreachable if there are fewer than `min_records` records in all.
+    """
     root = DecisionNode()
     everybody = np.arange(codes[target].size)
-    nobody = np.zeros(sizes[target], np.int64)
-    waiting = [(root, everybody, nobody)]
+    if everybody.size < min_records:
+        raise counting.too_few(min_records)
+    waiting = [(root, everybody, np.zeros(sizes[target], np.int64))]
     while waiting:
         node, rows, above = waiting.pop()
         classes = value_counts(codes[target][rows], sizes[target])
         left = [name for name in attributes if name not in dict(node.path)]
-        if np.count_nonzero(classes) <= 1 or not left:
-            node.label = int(np.argmax(classes if classes.any() else above))
+        few = rows.size < min_records
+        if few or np.count_nonzero(classes) <= 1 or not left:
+            node.label = int(np.argmax(above if few else classes))
             continue
         tables = {
             name: pair_counts(codes[name][rows], codes[target][rows], sizes[name], sizes[target]) for name in left
@@ -297,8 +325,9 @@ class Id3(LearningMethod):
     """ID3 between parties, who have different records, or different columns of the same ones.
 
     The tree is that of the pooled records. A node stops at one class, or when no attribute is left; the attribute that
-    leaves least uncertain is the next, the earlier of two equally good ones. Logarithms are those of the protocol, on
-    one table as well, so that rounding decides nowhere otherwise.
+    leaves least uncertain is the next, the earlier of two equally good ones. A node of fewer than `min_records` people
+    is a leaf with its parent's most common class. Logarithms are those of the protocol, on one table as well, so that
+    rounding decides nowhere otherwise.
     """
 
     name = "id3"
@@ -323,7 +352,7 @@ class Id3(LearningMethod):
         assert target is not None
         counts = counting.shared_counts(site, (*site.attributes, target))
         precision = yield from counting.agreed_precision(site, calculator, self.terms)
-        root = yield from decision_tree(calculator, counts, site.attributes, target, precision)
+        root = yield from decision_tree(calculator, counts, site.attributes, target, precision, self.min_records)
         return TreeModel(root.as_tree(site.values, site.classes))
 
     def alone(self, site: Site) -> Model:
@@ -333,7 +362,7 @@ class Id3(LearningMethod):
         codes = {name: site.codes(name) for name in (*site.attributes, target)}
         precision = counting.precision_for(site.count_bits, self.terms)
         sizes = {name: len(site.values[name]) for name in codes}
-        root = pooled_tree(codes, sizes, site.attributes, target, precision)
+        root = pooled_tree(codes, sizes, site.attributes, target, precision, self.min_records)
         return TreeModel(root.as_tree(site.values, site.classes))
 
     def counts(self, site: Site, model: Model) -> Script[Elements]:
@@ -359,8 +388,9 @@ class Id3(LearningMethod):
         return {"accuracy": counts[0] / n_records}, {}
 
     def tells(self, contract: Contract, party: str) -> Iterator[str]:
-        """Yield nothing more than the magnitude of the tables."""
+        """Yield the magnitude of the tables, and what the root tells."""
         others = ", ".join(name for name in contract.parties if name != party)
         yield f"{others}: how many binary digits the number of {party}'s records has"
         if contract.arrangement == "horizontal":
+            yield f"{others}: whether all parties together have fewer than {self.min_records:,} records"
             yield f"{others}: whether all parties have 131,072 records or more, where these digits leave it open"

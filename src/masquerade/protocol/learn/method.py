@@ -44,7 +44,7 @@ from masquerade.arrangement import ARRANGEMENTS, MODEL, Arrangement
 from masquerade.crypto import Elements
 from masquerade.data import Attribute, Missing, Schema, Table
 from masquerade.errors import DataError, Problem
-from masquerade.forms import choice, parameter, switch
+from masquerade.forms import choice, parameter, switch, whole
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import GroupRequirement
 from masquerade.progress import Stage
@@ -55,7 +55,16 @@ from masquerade.protocol.hand_in import Received
 from masquerade.protocol.learn import frame
 from masquerade.protocol.learn.frame import COUNTS, DropOut, LearnedModel, Survivors
 from masquerade.protocol.learn.models import Learned, Model
-from masquerade.protocol.learn.site import READERS, Site, agree_on_values, attributes_of, cells_of, filled, own_codes
+from masquerade.protocol.learn.site import (
+    READERS,
+    Site,
+    agree_on_values,
+    attributes_of,
+    cells_of,
+    filled,
+    own_codes,
+    refuse_identifying,
+)
 from masquerade.protocol.learn.sums import Openings
 from masquerade.protocol.method import ASSEMBLER, Assembly, Participant, Proposal, RoleName, SessionMethod
 
@@ -102,6 +111,7 @@ class LearningMethod(SessionMethod):
         "nothing of the round was opened",
         granted=("stop",),
     )
+    min_records: int = parameter(whole(1), 10, help="no node, row or step of a model rests on fewer people")
 
     @abstractmethod
     def learn(self, site: Site) -> Script[Model]:
@@ -233,7 +243,7 @@ class LearningMethod(SessionMethod):
         name, contract = participant.name, participant.contract
         me = parties.index(name)
         categories = [each for each in self.categories(contract, table.schema) if each in table.arrow.column_names]
-        agreed = yield from agree_on_values(me, parties, table, categories)
+        agreed = yield from agree_on_values(me, parties, table, categories, self.min_records)
         if agreed.has_gaps:
             numbers = [each for each in attributes_of(contract) if each in table.schema and each not in categories]
             purpose, pooled = b"means\0" + contract.hash, contract.arrangement == "horizontal"
@@ -341,7 +351,7 @@ def _records(participant: Participant) -> Script[Table]:
 def alone_at(method: LearningMethod, contract: Contract, table: Table) -> Site:
     """Return the site that holds every column, and has nobody to agree with."""
     names = [each for each in method.categories(contract, table.schema) if each in table.arrow.column_names]
-    agreed = frame.result_of(agree_on_values(0, contract.parties, table, names))
+    agreed = frame.result_of(agree_on_values(0, contract.parties, table, names, method.min_records))
     if agreed.has_gaps:
         numbers = [each for each in table.schema.names if each not in names]
         table = frame.result_of(filled(table, numbers, 0, contract.parties, b"", pooled=True))
@@ -359,8 +369,12 @@ def complete_records(method: LearningMethod, contract: Contract, party: str, tab
     table = table.complete(table.arrow.column_names, missing)
     if not len(table):
         raise DataError.about(table.origin.name, "no complete row is left")
+    held = contract.columns_needed(party)
+    refuse_identifying(
+        table, [name for name in method.categories(contract, table.schema) if name in held], method.min_records
+    )
     roles = {column.name: column.role for column in contract.columns if column.role in OUTCOMES}
-    for name in contract.columns_needed(party):
+    for name in held:
         if name in roles:
             READERS[roles[name]](table, name)
             continue

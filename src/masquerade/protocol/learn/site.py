@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from masquerade.arrangement import Arrangement
 from masquerade.data import FLAT, Attribute, Continuum, Schema, Table, Taxonomy, encode
-from masquerade.errors import DataError, PeerBrokeProtocol
+from masquerade.errors import DataError, PeerBrokeProtocol, Problem
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.progress import OnStage, silent
 from masquerade.protocol.contract import EVERYBODY, Contract, OutcomeRole
@@ -106,10 +106,11 @@ READERS: Mapping[OutcomeRole, Callable[[Table, str], Any]] = {"duration": durati
 # Which values each column may have, agreed on before anything is counted.
 #
 # A taxonomy lists them, and is the same everywhere. Of a column without one, and of the class, every holder
-# tells its peers the values that its records have. The parties also tell the magnitude of their numbers of
-# records, a power of two, and whether they have missing numbers to fill in.
+# tells its peers the values that its records have; but none that nearly number the people. The parties also
+# tell the magnitude of their numbers of records, a power of two, and whether they have missing numbers to fill in.
 
 MOST_VALUES = 10_000
+_SHARE = 5  # a value has on average at least a fifth of `min_records` records: 2 of 10
 _LEAST_BITS = 8  # fewer records than this many bits can count are not told from each other
 
 Values = Mapping[str, tuple[str, ...]]
@@ -144,8 +145,31 @@ def own_codes(table: Table, name: str) -> tuple[Codes, tuple[str, ...]]:
     return coded.codes.astype(np.int64), coded.labels
 
 
-def agree_on_values(me: int, parties: tuple[str, ...], table: Table, names: Iterable[str]) -> Script[AgreedValues]:
+def refuse_identifying(table: Table, names: Iterable[str], min_records: int) -> None:
+    """Raise DataError for columns with nearly as many values as records.
+
+    As many as `min_records` are always few enough; and values that a taxonomy lists are known anyway.
+    """
+    problems = []
+    for name in names:
+        taxonomy = table.schema[name].taxonomy if name in table.schema else None
+        if isinstance(taxonomy, Taxonomy) and taxonomy.source != FLAT:
+            continue
+        n_values = len(own_codes(table, name)[1])
+        if n_values > min_records and n_values * min_records > _SHARE * len(table):
+            text = f"{n_values:,} values in {len(table):,} records nearly number the people"
+            most = max(min_records, _SHARE * len(table) // min_records)
+            text += f"; a model takes at most {most:,} of so many records, as min_records is {min_records:,}"
+            problems.append(Problem(f"{text}: leave it out, or group the values by a taxonomy", column=name))
+    if problems:
+        raise DataError(*(each.at(source=table.origin.name) for each in problems))
+
+
+def agree_on_values(
+    me: int, parties: tuple[str, ...], table: Table, names: Sequence[str], min_records: int
+) -> Script[AgreedValues]:
     """Tell all parties which values one's own columns have, and hear theirs."""
+    refuse_identifying(table, names, min_records)
     own = {name: own_codes(table, name)[1] for name in names}
     for name, values in own.items():
         if len(values) > MOST_VALUES:
