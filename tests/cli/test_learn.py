@@ -13,14 +13,14 @@ from parties_here import parties_here
 
 Learn = Callable[..., Answer]
 
-GOLF = """outlook,wind,play
-sunny,weak,no
+SIX = """sunny,weak,no
 sunny,strong,no
 rain,weak,yes
 rain,strong,no
 overcast,weak,yes
 overcast,strong,yes
 """
+GOLF = "outlook,wind,play\n" + SIX * 10
 HORIZONTAL = '[parties.north]\nsource = "north.csv"\n[parties.south]\nsource = "south.csv"\n'
 REST = """[attributes.outlook]
 [attributes.wind]
@@ -62,7 +62,7 @@ def test_it_writes_the_model_and_says_what_it_cost(folder: Path, learn: Learn) -
     assert tree["attribute"] == "outlook"
     assert tree["children"]["overcast"] == {"label": "yes"}
     assert told["metrics"] == {"accuracy": 1.0, "on": "the training records"}
-    assert told["records"] == 12
+    assert told["records"] == 120
     assert told["rounds"] > 0
     assert set(told["bytes_sent"]) == {"north", "south"}
     assert set(told["seconds"]) == {"align", "protocol"}
@@ -182,6 +182,28 @@ def test_a_class_that_all_parties_hold_must_be_the_same(folder: Path, learn: Lea
     assert not (folder / "model.json").exists()
     named = VERTICAL.replace('id = "day"', 'id = "day"\nattributes = ["outlook", "play"]', 1)
     learn(named + REST)  # north's counts
+
+
+@pytest.mark.parametrize("source", [HORIZONTAL, VERTICAL, '[data]\nsource = "north.csv"\n'])
+def test_a_column_that_numbers_the_people_is_refused(source: str, folder: Path, learn: Learn) -> None:
+    if source == VERTICAL:
+        split(folder)
+    north = [f"{at},{line}" for at, line in enumerate((folder / "north.csv").read_text().splitlines())]
+    for name in ("north", "south")[: 2 if source == HORIZONTAL else 1]:
+        (folder / f"{name}.csv").write_text("\n".join(["number" + north[0][1:], *north[1:]]) + "\n")
+    done = learn(source + "[attributes.number]\n" + REST)
+    assert done.code == 2
+    assert "north.csv, column number: 60 values in 60 records nearly number the people" in done.err
+    assert not (folder / "model.json").exists()
+
+
+@pytest.mark.parametrize("source", [HORIZONTAL, '[data]\nsource = "north.csv"\n'])
+@pytest.mark.parametrize("name", ["id3", "bayes-net"])
+def test_a_model_of_too_few_people_is_refused(name: str, source: str, folder: Path, learn: Learn) -> None:
+    done = learn(source + REST.replace('"id3"', f'"{name}"\nmin_records = 121'))
+    assert done.code == 1
+    assert "a model rests on at least 121 records (min_records), and there are fewer" in done.err
+    assert not (folder / "model.json").exists()
 
 
 @pytest.mark.parametrize("command", ["mashup", "anonymize"])

@@ -144,7 +144,7 @@ def test_rows_keep_their_order_and_what_is_incomplete_stays_empty(run: Run) -> N
 
 def test_a_job_says_what_the_columns_mean(run: Run) -> None:
     Path("ages.csv").write_text("[0, 50);[0, 100)\n[50, 100);[0, 100)\n")
-    Path("people.csv").write_text("age,ill\n20,no\n30,no\n60,yes\n70,yes\n")
+    Path("people.csv").write_text("age,ill\n" + "20,no\n30,no\n60,yes\n70,yes\n" * 5)
     Path("job.toml").write_text(
         f'{ONE}\n[attributes.age]\ntype = "continuous"\ntaxonomy = "ages.csv"\n[roles]\nclass = "ill"\n'
         '[algorithm]\nname = "id3"\n[output]\nreport = false\n'
@@ -305,7 +305,7 @@ def test_the_words_that_meant_a_missing_cell_when_learning_mean_one_when_predict
 
 def test_a_number_that_no_interval_of_the_job_covers_is_one_that_the_model_has_never_seen(run: Run) -> None:
     Path("ages.csv").write_text("[0, 50);[0, 100)\n[50, 100);[0, 100)\n")
-    Path("people.csv").write_text("age,ill\n20,no\n30,no\n60,yes\n70,yes\n")
+    Path("people.csv").write_text("age,ill\n" + "20,no\n30,no\n60,yes\n70,yes\n" * 5)
     Path("job.toml").write_text(
         f'{ONE}\n[attributes.age]\ntype = "continuous"\ntaxonomy = "ages.csv"\n[roles]\nclass = "ill"\n'
         '[algorithm]\nname = "id3"\n[output]\nreport = false\n'

@@ -23,8 +23,14 @@ from masquerade.protocol.learn.projection import random_matrix
 
 
 @parametrize_with_checks(
+    # The checks fit few records, of which numbers are categories, so each value is somebody's own: a floor of 1.
     # Without a penalty, classes that are told apart perfectly have no coefficients; the checks have such.
-    [mq.DecisionTree(), mq.BayesNet(), mq.LogisticRegression(ridge=0.1), mq.SupportVectorMachine()]
+    [
+        mq.DecisionTree(min_records=1),
+        mq.BayesNet(min_records=1),
+        mq.LogisticRegression(ridge=0.1),
+        mq.SupportVectorMachine(),
+    ]
 )
 @pytest.mark.filterwarnings("ignore:.* that the model has never seen")  # a tree's, of numbers as categories
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
@@ -151,13 +157,23 @@ def test_numbers_as_classes_are_not_a_number_where_the_model_has_never_seen_a_va
 
 
 def test_a_tree_is_saved_and_loaded(tmp_path: Path) -> None:
-    x = pd.DataFrame({"wind": ["weak", "strong"] * 4, "rain": ["yes", "yes", "no", "no"] * 2})
-    y = np.array(["no", "no", "yes", "no"] * 2)
+    x = pd.DataFrame({"wind": ["weak", "strong"] * 20, "rain": ["yes", "yes", "no", "no"] * 10})
+    y = np.array(["no", "no", "yes", "no"] * 10)
     model = mq.DecisionTree().fit(x, y)
     assert (model.predict(x) == y).all()
     model.save(tmp_path / "tree.json")
     loaded = mq.load_model(tmp_path / "tree.json")
     assert (loaded.predict(x[list(loaded.feature_names_in_)]) == y).all()
+
+
+@pytest.mark.parametrize("model", [mq.DecisionTree, mq.BayesNet])
+def test_a_column_that_numbers_the_people_is_refused_in_python_too(model: Any) -> None:
+    x, y = days()
+    assert model().min_records == 10
+    with pytest.raises(ValueError, match="column person: 200 values in 200 records"):
+        model().fit(x.assign(person=range(200)), y)
+    with pytest.raises(mq.AnswerIsNo, match="at least 10 records"):
+        model().fit(x[:9], y[:9])
 
 
 @pytest.mark.parametrize(

@@ -472,12 +472,16 @@ class _OfCategories(_LearnedClassifier):
 
 
 class DecisionTree(_OfCategories):
-    """ID3 in the manner of scikit-learn. Every value is a category: give intervals in place of numbers."""
+    """ID3 in the manner of scikit-learn. Every value is a category: give intervals in place of numbers.
+
+    Fewer than `min_records` people are no node of their own, and a column that nearly numbers them is refused.
+    """
 
     _name = Id3.name
 
-    def __init__(self, terms: int | None = None) -> None:
+    def __init__(self, terms: int | None = None, min_records: int = 10) -> None:
         self.terms = terms
+        self.min_records = min_records
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return 1 for the class that the tree says, and 0 for the others."""
@@ -490,13 +494,17 @@ class DecisionTree(_OfCategories):
 
 
 class BayesNet(_OfCategories):
-    """A Bayes net in the manner of scikit-learn, whose class is `y`. Every value is a category, as of a tree."""
+    """A Bayes net in the manner of scikit-learn, whose class is `y`. Every value is a category, as of a tree.
+
+    Values are equally likely in a row of fewer than `min_records` people; columns are refused as of a tree.
+    """
 
     _name = BayesNetMethod.name
 
-    def __init__(self, parents: int = 2, terms: int | None = None) -> None:
+    def __init__(self, parents: int = 2, terms: int | None = None, min_records: int = 10) -> None:
         self.parents = parents
         self.terms = terms
+        self.min_records = min_records
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class."""

@@ -157,12 +157,12 @@ def refuse_identifying(table: Table, names: Iterable[str], min_records: int) -> 
             continue
         n_values = len(own_codes(table, name)[1])
         if n_values > min_records and n_values * min_records > _SHARE * len(table):
-            text = f"{n_values:,} values in {len(table):,} records nearly number the people"
             most = max(min_records, _SHARE * len(table) // min_records)
-            text += f"; a model takes at most {most:,} of so many records, as min_records is {min_records:,}"
-            problems.append(Problem(f"{text}: leave it out, or group the values by a taxonomy", column=name))
+            text = f"{n_values:,} values in {len(table):,} records nearly number the people; at most {most:,} are taken"
+            mend = "leave the column out, or group its values by a taxonomy"
+            problems.append(Problem(f"{text} (min_records = {min_records:,}): {mend}", table.origin.name, column=name))
     if problems:
-        raise DataError(*(each.at(source=table.origin.name) for each in problems))
+        raise DataError(*problems)
 
 
 def agree_on_values(
