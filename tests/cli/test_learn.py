@@ -191,8 +191,7 @@ def test_a_column_that_numbers_the_people_is_refused(source: str, folder: Path, 
     north = [f"{at},{line}" for at, line in enumerate((folder / "north.csv").read_text().splitlines())]
     for name in ("north", "south")[: 2 if source == HORIZONTAL else 1]:
         (folder / f"{name}.csv").write_text("\n".join(["number" + north[0][1:], *north[1:]]) + "\n")
-    done = learn(source + "[attributes.number]\n" + REST)
-    assert done.code == 2
+    done = learn(source + "[attributes.number]\n" + REST, code=2)
     assert "north.csv, column number: 60 values in 60 records nearly number the people" in done.err
     assert not (folder / "model.json").exists()
 
@@ -200,8 +199,7 @@ def test_a_column_that_numbers_the_people_is_refused(source: str, folder: Path, 
 @pytest.mark.parametrize("source", [HORIZONTAL, '[data]\nsource = "north.csv"\n'])
 @pytest.mark.parametrize("name", ["id3", "bayes-net"])
 def test_a_model_of_too_few_people_is_refused(name: str, source: str, folder: Path, learn: Learn) -> None:
-    done = learn(source + REST.replace('"id3"', f'"{name}"\nmin_records = 121'))
-    assert done.code == 1
+    done = learn(source + REST.replace('"id3"', f'"{name}"\nmin_records = 121'), code=1)
     assert "a model rests on at least 121 records (min_records), and there are fewer" in done.err
     assert not (folder / "model.json").exists()
 

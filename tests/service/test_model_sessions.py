@@ -267,6 +267,14 @@ def test_only_the_columns_of_a_model_must_fit_it(house: Hospitals, coordinator: 
     assert '"cost"' not in str(refused.cause)
 
 
+def test_too_few_people_for_a_model_end_the_session_and_no_figure_is_told(
+    house: Hospitals, coordinator: Coordinator
+) -> None:
+    done = learned(house, coordinator, attributes=["ward"], algorithm={"name": "id3", "min_records": 500})
+    assert done.status is Status.FAILED
+    assert "a model rests on at least 500 records (min_records), and there are fewer" in str(done.cause)
+
+
 def test_what_a_model_cannot_have_is_refused_when_it_is_asked_for(house: Hospitals, coordinator: Coordinator) -> None:
     ana = house.user("ana")
     with pytest.raises(ParameterError, match="class: missing; logistic needs the column of the class"):
