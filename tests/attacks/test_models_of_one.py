@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,36 @@ def test_a_holder_that_lists_its_customers_all_the_same_gets_nobodys_disease(
     assert told.predict(columns).tolist() == diseases.tolist()  # so it was: 120 of 120 by name
     model = learned(Id3(evaluate=False), table, DISEASE, split)
     assert set(model.predict(columns)) == {"flu"}
+
+
+@pytest.mark.parametrize(
+    ("values", "records", "min_records", "refused"),
+    [
+        (16, 189, 10, False),  # education
+        (9, 12, 10, False),  # of a small site: 10 values are never too many
+        (11, 21, 10, True),
+        (50, 102, 10, False),  # two records a value
+        (52, 102, 10, True),
+        (120, 120, 5, False),
+        (120, 120, 6, True),
+        (26, 102, 20, True),
+    ],
+)
+def test_a_column_may_have_a_value_for_every_two_records(
+    values: int, records: int, min_records: int, refused: bool
+) -> None:
+    table = mq.Table(pa.table({"c": [str(row % values) for row in range(records)]}))
+    with pytest.raises(DataError) if refused else nullcontext():
+        site.refuse_identifying(table, ["c"], min_records)
+
+
+def test_values_that_a_taxonomy_lists_are_no_secret() -> None:
+    cells = [str(row) for row in range(30)]
+    listed = mq.Taxonomy(mq.Branch("any", tuple(map(mq.Branch, cells))), "listed.csv")
+    for taxonomy, refused in ((None, True), ("flat", True), (listed, False)):
+        table = mq.Table(pa.table({"c": cells}), mq.Schema([mq.Attribute("c", taxonomy=taxonomy)]))
+        with pytest.raises(DataError) if refused else nullcontext():
+            site.refuse_identifying(table, ["c"], 10)
 
 
 def texts(table: mq.Table, name: str) -> Any:

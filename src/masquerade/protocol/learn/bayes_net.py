@@ -242,7 +242,7 @@ def _logarithms(rows: Mapping[tuple[str, ...], Mapping[str, float]], asked: list
 # taken for 0, which makes all values equally likely. So the parties learn chances, not which rows have few
 # people, nor any count more exactly than to a step.
 #
-# Cost: about 24·w ANDs a cell, for counts of w digits.
+# Cost: about 27·w ANDs a cell, for counts of w digits.
 
 PLACES = 10
 _MORE_BITS = 8  # for the 1 that every value adds, and half a step
@@ -256,11 +256,12 @@ def shared_chances(
     """Return the chances of all attributes, which all parties learn."""
     questions = [CountQuery((*own, name)) for name, own in parents.items()]
     shares = yield from counts.answers(calculator, questions)
-    columns = []
+    columns, half = [], half_a_step(min_records)
     for name, cells in zip(parents, shares, strict=True):
         size = counts.sizes[name]
         rows = np.repeat(RING.total(cells.reshape(-1, size), axis=1), size)
-        columns.append(np.stack([cells, rows, plus(calculator.me, np.zeros_like(cells), size)]))
+        added = (cells, half), (rows, half), (np.zeros_like(cells), size)
+        columns.append(np.stack([plus(calculator.me, each, number) for each, number in added]))
     together: Elements = np.concatenate(columns, axis=1)
     bits = counts.bits + _MORE_BITS
     found = numbers_of((yield from calculator.read(_quotient_circuit(bits, min_records), together, bits))["quotient"])
@@ -273,12 +274,12 @@ def plain_chances(
 ) -> Chances:
     """Return the same from one table."""
     counts, found = SharedCounts(codes, sizes, 0), {}
-    digits = step_digits(min_records)
+    digits, half = step_digits(min_records), half_a_step(min_records)
     for name, own in parents.items():
         table = counts.own(CountQuery((*own, name))).astype(np.int64).reshape(-1, sizes[name])
         rows = table.sum(axis=1, keepdims=True)
         few = rows < min_records
-        rounded, whole = (np.where(few, 0, (each + (1 << digits >> 1)) >> digits << digits) for each in (table, rows))
+        rounded, whole = (np.where(few, 0, (each + half) >> digits << digits) for each in (table, rows))
         found[name] = ((rounded + 1) << PLACES) // (whole + sizes[name])
     return found
 
@@ -286,6 +287,11 @@ def plain_chances(
 def step_digits(min_records: int) -> int:
     """Return how many binary digits of a count are rounded away: those of the step, of which it is a multiple."""
     return min_records.bit_length() - 1
+
+
+def half_a_step(min_records: int) -> int:
+    """Return what is added to a count before its digits are dropped, so that it is rounded to the nearest."""
+    return 1 << step_digits(min_records) >> 1
 
 
 def written_tables(
@@ -310,19 +316,19 @@ def written_tables(
 def _quotient_circuit(bits: int, min_records: int) -> Circuit:
     """Return the circuit of ⌊2^PLACES · (n + 1) / (total + size)⌋, of three numbers that are each shared by two.
 
-    n and total are rounded to multiples of the step; they are 0 where the total is below `min_records`.
+    n and total come with half a step more. They are rounded down to multiples of the step, and are 0 where the total is
+    below `min_records`.
     """
     build = Builder()
     one, other = (build.input(name, 3 * bits) for name in SIDES)
     count, total, size = (
         words.add(build, one[at : at + bits], other[at : at + bits]) for at in range(0, 3 * bits, bits)
     )
-    enough = counting.are_fewer(build, total, min_records) ^ 1
+    enough = counting.are_fewer(build, total, min_records + half_a_step(min_records)) ^ 1
     places = step_digits(min_records)
 
     def rounded(word: Word) -> Word:
-        near = words.add(build, word, words.constant(1 << places >> 1, bits))
-        return [FALSE] * places + [build.both(enough, bit) for bit in near[places:]]
+        return [FALSE] * places + [build.both(enough, bit) for bit in word[places:]]
 
     rest = [*words.add(build, rounded(count), words.constant(1, bits)), FALSE]
     divisor = [*words.add(build, rounded(total), size), FALSE]
