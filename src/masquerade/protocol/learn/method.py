@@ -101,6 +101,7 @@ class LearningMethod(SessionMethod):
     drop_outs: ClassVar[tuple[DropOut, ...]] = ("stop",)
     must_stop: ClassVar[str]
 
+    min_records: int = parameter(whole(1), 10, help="no node, row or step of a model rests on fewer people")
     evaluate: bool = parameter(
         switch(), True, help="measure the model on the training records; false: only the model is opened"
     )
@@ -111,7 +112,6 @@ class LearningMethod(SessionMethod):
         "nothing of the round was opened",
         granted=("stop",),
     )
-    min_records: int = parameter(whole(1), 10, help="no node, row or step of a model rests on fewer people")
 
     @abstractmethod
     def learn(self, site: Site) -> Script[Model]:
