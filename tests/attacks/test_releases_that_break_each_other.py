@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from masquerade.data import read_interval
 from masquerade.errors import NotFound
-from masquerade.service import Coordinator, Status
+from masquerade.service import Coordinator, SessionRecord, Status
+from masquerade.service.agree.terms import Offer, Refusal
+from masquerade.service.wire.control import AskOffer
 from service_house import JOBS, House, wait_until, write
 
 K = 20
@@ -39,18 +42,22 @@ class Attacker:
 
     def ask(self, k: int = K, qid: Sequence[str] = QID, **changes: Any) -> list[str]:
         """Ask for a table with groups of k, and keep it; return why there is none."""
+        done = self.asked(k, qid, **changes)
+        if done.status is Status.PUBLISHED:
+            self.got.append(read(self.coordinator.table(self.house.user("ana"), done.id)))
+            return []
+        assert done.status is Status.REFUSED, done.cause
+        with pytest.raises(NotFound):
+            self.coordinator.table(self.house.user("ana"), done.id)
+        return list(self.coordinator.reasons(done))
+
+    def asked(self, k: int = K, qid: Sequence[str] = QID, **changes: Any) -> SessionRecord:
+        """Return how a request for a table with groups of k ends."""
         wish: dict[str, Any] = {"attributes": [*QID, "disease"], "class": None, "algorithm": {"name": "tds"}}
         wish |= {"privacy": [{"model": "k-anonymity", "qid": list(qid), "k": k}]}
         ana = self.house.user("ana")
         asked = self.coordinator.ask(ana, self.house.request(**wish | changes))
-        done = self.house.finished(self.coordinator, asked.id)
-        if done.status is Status.PUBLISHED:
-            self.got.append(read(self.coordinator.table(ana, done.id)))
-            return []
-        assert done.status is Status.REFUSED, done.cause
-        with pytest.raises(NotFound):
-            self.coordinator.table(ana, done.id)
-        return list(self.coordinator.reasons(done))
+        return self.house.finished(self.coordinator, asked.id)
 
     def leave_out(self, person: str) -> None:
         """Take a person out of the bank's table, and wait until the bank's new snapshot is published."""
@@ -168,6 +175,28 @@ def test_nobody_is_found_by_leaving_one_out(tmp_path: Path) -> None:
         attacker.leave_out(VICTIM)
         (refused,) = attacker.ask()
         assert refused.startswith("already released with table of bank = ")
+        assert attacker.difference() == {}
+
+
+def test_the_name_of_an_earlier_snapshot_is_refused_once_another_is_published(tmp_path: Path) -> None:
+    """The bank has left somebody out, and offers what it published before."""
+    with attacking(tmp_path) as attacker:
+        assert attacker.ask() == []
+        bank = attacker.house.nodes["bank"].held.value.node
+        (before,) = (each.card.snapshot for each in bank.published().datasets)
+        attacker.leave_out(VICTIM)
+        honest = bank.offer
+
+        def lying(ask: AskOffer) -> Offer | Refusal:
+            offer = honest(ask)
+            assert isinstance(offer, Offer)
+            return structs.replace(offer, provision=structs.replace(offer.provision, snapshot=before))
+
+        bank.offer = lying
+        done = attacker.asked()
+        assert done.status is Status.FAILED
+        (reason,) = attacker.coordinator.reasons(done)
+        assert reason.startswith("party bank: offers another snapshot")
         assert attacker.difference() == {}
 
 

@@ -24,7 +24,7 @@ from masquerade.service.agree.answering import answer
 from masquerade.service.agree.policy import Policy, check_policy, read_policy
 from masquerade.service.agree.terms import Refusal
 from masquerade.service.ledger import record_of
-from masquerade.service.node.admission import _unknown_past
+from masquerade.service.node.admission import unknown_past
 from people_job import write_people
 from service.parties import CLINIC, NOW, K, L, dealt, policy, reasons, refused, request
 from service.test_policy import question
@@ -158,7 +158,7 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     ledger = Ledger((record_of(dealt(request()), "clinic", NOW - 100),))
     yield from reasons(policy(), request(normalize="casefold"), ledger=ledger)
     yield from reasons(policy(), request(), replace(CLINIC, snapshot="dd" * 32), ledger=ledger)
-    yield _unknown_past("patients")
+    yield unknown_past("patients")
     yield from between(request(privacy=[T]), bank=ASKED, clinic=ASKED)
     yield from between(request(privacy=[{"model": K, "qid": ["age"], "k": 6000}]))
     yield from between(request(budget=1), bank=policy(price={"per_attribute": 30}))

@@ -47,7 +47,7 @@ def common_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, CommonR
     for name, table in own.items():
         records = with_classes(records_of(name, contract, table), classes)
         sensitive = known_sensitive(name, contract, records, classes)
-        found[name] = CommonRecords(records, records, None, classes, sensitive, {}, 0.0)
+        found[name] = CommonRecords(records, records, None, classes, sensitive, {}, 0.0, np.arange(len(records)))
     return found
 
 

@@ -28,9 +28,19 @@ from masquerade.errors import Bug, DataError, NoCommonRecords, ParameterError, P
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import GroupRequirement
 from masquerade.progress import Stage
-from masquerade.protocol.align.align import align, who_differs
+from masquerade.protocol.align.align import align, digest_of_people, who_differs
+from masquerade.protocol.align.identifiers import Identifiers
 from masquerade.protocol.contract import Contract, agreed_table
-from masquerade.protocol.hand_in import Columns, Received, ReportedStep, compact, own_part, write_columns
+from masquerade.protocol.hand_in import (
+    Columns,
+    Received,
+    ReportedStep,
+    compact,
+    digest_of_cells,
+    in_order_of_occurrence,
+    own_part,
+    write_columns,
+)
 from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.own_rows import COMMON, cells_of, counted_columns, in_common_order
 from masquerade.protocol.pairs import BackEnd
@@ -172,6 +182,7 @@ class CommonRecords:
     sensitive: dict[str, Coded]  # the sensitive columns that this party knows
     seconds: dict[str, float]  # taken so far, by part of the session
     aligned: float  # when the common records were known, by the performance counter
+    own_rows: Rows  # where each of all of them is in our own table
 
     @property
     def own(self) -> Table:
@@ -292,17 +303,18 @@ def find_common_rows(participant: Participant) -> Script[Rows]:
             participant.on_stage(Stage("aligning", percent=min(99, 100 * done // expected)))
 
     me = contract.parties.index(participant.name)
-    return (
-        yield from align(
-            me,
-            contract.parties,
-            participant.identifiers,
-            contract.hash,
-            contract.most_records,
-            on_done,
-            contract.aligned_by,
-        )
+    rows = yield from align(
+        me,
+        contract.parties,
+        participant.identifiers,
+        contract.hash,
+        contract.most_records,
+        on_done,
+        contract.aligned_by,
     )
+    # In the order of our own table: the common one is another in every session.
+    participant.settled("people", digest_of_people(Identifiers.of(participant.identifiers).take(np.sort(rows))))
+    return rows
 
 
 def refuse_nobody(contract: Contract, rows: Rows) -> None:
@@ -340,7 +352,7 @@ def find_common_records(participant: Participant, preparing: Stage) -> Script[Co
     if held is None and classes is not None:
         everybody = with_classes(everybody, classes)
         sensitive = known_sensitive(name, contract, everybody, classes)
-    return CommonRecords(everybody, everybody, None, classes, sensitive, {"align": aligned - started}, aligned)
+    return CommonRecords(everybody, everybody, None, classes, sensitive, {"align": aligned - started}, aligned, rows)
 
 
 def records_of(name: str, contract: Contract, table: Table) -> Records:
@@ -369,10 +381,14 @@ def hand_in(
     common: CommonRecords,
     released: Mapping[str, Generalised],
     *,
+    groups: Sequence[Counts],
     steps: Sequence[ReportedStep] = (),
     histograms_by: tuple[BackEnd, ...] = (),
 ) -> Script[int]:
-    """Give the assembler this party's columns, generalised where they are in `released`. Return the common records."""
+    """Give the assembler this party's columns, generalised where they are in `released`. Return the common records.
+
+    `groups` has each record's group, for each part of the requirement that has groups of its own.
+    """
     name, contract = participant.name, participant.contract
     seconds = dict(common.seconds)
     seconds["protocol"] = time.perf_counter() - common.aligned - seconds.get("prepare", 0.0)
@@ -382,10 +398,12 @@ def hand_in(
     if any(comparison.violations.values()):
         raise Bug("a column is generalised beyond its boundaries; nothing was handed in")
     left = common.left
+    cells = handed_in(name, contract, left, released)
+    settle_cells(participant, common.own_rows if common.kept is None else common.own_rows[common.kept], cells, groups)
     yield Send(
         (ASSEMBLER,),
         Columns(
-            table=write_columns(handed_in(name, contract, left, released)),
+            table=write_columns(cells),
             steps=tuple(steps) if participant.show_steps else (),
             losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=tuple(participant.left_out),
@@ -425,6 +443,16 @@ def known_sensitive(name: str, contract: Contract, records: Records, classes: Co
     whole = {each: (records.whole[each], coded.labels) for each, coded in sensitive.items()}
     refuse_violating_whole(COMMON, len(records), judged, whole)
     return sensitive
+
+
+def settle_cells(participant: Participant, own_rows: Rows, cells: pa.Table, groups: Sequence[Counts] = ()) -> None:
+    """Settle which of our own rows are released, with which cells, and which of them are in one group."""
+    order = np.argsort(own_rows)  # that of our table: the common one is another in every session
+    digest = hashlib.sha256(own_rows[order].astype("<i8").tobytes())
+    for labels in groups:
+        digest.update(in_order_of_occurrence(pa.array(labels[order])).indices.to_numpy().astype("<i4").tobytes())
+    digest.update(digest_of_cells(cells.take(pa.array(order))))
+    participant.settled("cells", digest.digest())
 
 
 def handed_in(name: str, contract: Contract, own: Table, released: Mapping[str, Generalised]) -> pa.Table:

@@ -7,7 +7,9 @@ and is looked at before Arrow decodes it. Decoding then takes no copy of the cel
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +45,22 @@ def write_columns(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, plain.schema) as writer:
         writer.write_table(plain)
     return sink.getvalue()
+
+
+def digest_of_cells(table: pa.Table) -> bytes:
+    """Return a digest of a table's cells, however they are stored."""
+    digest = hashlib.sha256()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        codes = in_order_of_occurrence(plain.combine_chunks())
+        digest.update(json.dumps([name, len(codes), codes.dictionary.to_pylist()], default=str).encode())
+        digest.update(codes.indices.fill_null(-1).to_numpy().astype("<i4").tobytes())
+    return digest.digest()
+
+
+def in_order_of_occurrence(values: pa.Array) -> pa.DictionaryArray:
+    """Number values as they occur."""
+    return values.dictionary_encode()
 
 
 def read_stream(data: bytes, names: Sequence[str], most_rows: int) -> pa.Table:

@@ -4,13 +4,15 @@ A line is written **before** the peers see anything of the columns: what is not 
 session that is broken off later counts as released. Each session that shows a release again has a line of its own. When
 the client has declined what a session made, a further line says so: a release of which every session was declined was
 shown to the peers and not released. A line without its end was not finished, so its release never started: it does not
-count. The chain and the head beside it (`ledger.head`) reveal accidental damage, an edited line,
-or an old copy put back. Anyone who may write the folder can forge both: the sealed audit log is the proof.
+count. What a peer calls the same snapshot need not be the same table: a line of its own has a keyed digest of what a
+session on some terms settled, and every later one on these terms must come to the same. The chain and the head beside
+it (`ledger.head`) reveal accidental damage, an edited line, or an old copy put back. Anyone who may write the folder
+can forge both: the sealed audit log is the proof.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -32,9 +34,10 @@ from masquerade.audit import (
 from masquerade.errors import DataError, ParameterError, Problem, one_line
 from masquerade.forms import convert
 from masquerade.methods import product_of
+from masquerade.protocol import Settled
 from masquerade.service.agree.terms import Deal, Terms
 
-_RELEASE, _DECLINED = "release", "declined"
+_RELEASE, _DECLINED, _SETTLED = "release", "declined", "settled"
 # Of releases that are the same: another attempt is not another one
 _Key = tuple[str, str, bytes, tuple[str, ...]]
 
@@ -58,7 +61,18 @@ class Declined(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time: int
 
 
-_Line = ReleaseRecord | Declined | None
+class SettledRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the first session on these terms settled (`Participant.settled`); only this party can make the digest."""
+
+    terms: str  # their hash
+    what: Settled
+    digest: str
+    time: int
+    session: str = ""
+    contract: str = ""
+
+
+_Line = ReleaseRecord | Declined | SettledRecord | None
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,7 @@ class Ledger:
     records: tuple[ReleaseRecord, ...] = ()
     declined: tuple[ReleaseRecord, ...] = ()
     contracts: frozenset[str] = field(default=frozenset(), repr=False)  # by which any of them was shown
+    settled: Mapping[tuple[str, Settled], str] = field(default_factory=dict, repr=False)  # by the terms' hash
 
     @property
     def shown(self) -> tuple[ReleaseRecord, ...]:
@@ -119,9 +134,12 @@ class Ledger:
         """Put a ledger together from its lines."""
         shown: dict[object, list[ReleaseRecord]] = {}  # by release, the lines of each session that showed it
         declined: dict[str, int] = {}  # by contract, when
+        settled: dict[tuple[str, Settled], str] = {}
         for number, told in enumerate(lines):
             if isinstance(told, Declined):
                 declined.setdefault(told.contract, number)  # said twice, it was said once
+            elif isinstance(told, SettledRecord):
+                settled.setdefault((told.terms, told.what), told.digest)
             elif told is not None:
                 place = number if product_of(told.terms).every_run_counts else _key(told)
                 shown.setdefault(place, []).append(told)
@@ -134,7 +152,7 @@ class Ledger:
                 records.append(sessions[0])
         in_order = sorted(given_up, key=lambda each: each[0])
         contracts = frozenset(each.contract for sessions in shown.values() for each in sessions) - {""}
-        return cls(tuple(records), tuple(each for _, each in in_order), contracts)
+        return cls(tuple(records), tuple(each for _, each in in_order), contracts, settled)
 
 
 def append(path: Path, record: ReleaseRecord) -> None:
@@ -162,6 +180,14 @@ def decline(path: Path, contract: str, time: int) -> bool:
     return True
 
 
+def settle(path: Path, told: SettledRecord) -> bool:
+    """Enter what a session settled, unless one on these terms has; return whether that was the same."""
+    before = Ledger.load(path).settled.get((told.terms, told.what))
+    if before is None:
+        _write(path, _SETTLED, told)
+    return before in (None, told.digest)
+
+
 def record_of(deal: Deal, party: str, time: int, session: str = "", contract: str = "") -> ReleaseRecord:
     """Make the record that a party writes before it shows anything of its columns."""
     terms = deal.terms
@@ -170,7 +196,7 @@ def record_of(deal: Deal, party: str, time: int, session: str = "", contract: st
     return ReleaseRecord(provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract)
 
 
-def _write(path: Path, event: str, told: ReleaseRecord | Declined) -> None:
+def _write(path: Path, event: str, told: ReleaseRecord | Declined | SettledRecord) -> None:
     with ChainedFile(path, "ledger") as file:
         file.add((event, msgspec.to_builtins(told)))
 
@@ -192,6 +218,8 @@ def _read(line: bytes) -> tuple[Record, _Line]:
     try:
         if record.event == _DECLINED:
             return record, convert(record.fields, Declined)
+        if record.event == _SETTLED:
+            return record, convert(record.fields, SettledRecord)
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
         released = convert(record.fields, ReleaseRecord)

@@ -69,7 +69,7 @@ def take_snapshot(table: Table, secret: bytes) -> Snapshot:
     _check_key(secret)
     roots = _roots(table)
     whole = digest({name: root.hex() for name, root in roots.items()})
-    key = _keyed(secret, "snapshot", whole)
+    key = keyed(secret, "snapshot", whole)
     return Snapshot(_committed(roots, key), key)
 
 
@@ -81,7 +81,7 @@ def commit(table: Table, key: bytes) -> Commitment:
 
 def column_key(key: bytes, name: str) -> bytes:
     """Derive the key that opens one column of a snapshot, which an auditor needs to check it."""
-    return _keyed(key, "column", name.encode())
+    return keyed(key, "column", name.encode())
 
 
 def check_table(root: str, table: Table, key: bytes) -> bool:
@@ -99,12 +99,12 @@ def check_column(root: str, commitment: Commitment, name: str, cells: Any, key: 
         known = commitment.columns
         raise ParameterError(f'the commitment has no column "{name}"{hint(name, known)}; it has {", ".join(known)}')
     column = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([pa.array(cells)])
-    same = hmac.compare_digest(_keyed(key, "root", _column_root(name, column)).hex(), commitment.columns[name])
+    same = hmac.compare_digest(keyed(key, "root", _column_root(name, column)).hex(), commitment.columns[name])
     return same and hmac.compare_digest(_joined(commitment.columns), root)
 
 
 def _committed(roots: dict[str, bytes], key: bytes) -> Commitment:
-    columns = {name: _keyed(column_key(key, name), "root", root).hex() for name, root in roots.items()}
+    columns = {name: keyed(column_key(key, name), "root", root).hex() for name, root in roots.items()}
     return Commitment(_joined(columns), columns)
 
 
@@ -112,7 +112,8 @@ def _joined(columns: dict[str, str]) -> str:
     return digest(columns).hex()
 
 
-def _keyed(key: bytes, what: str, content: bytes) -> bytes:
+def keyed(key: bytes, what: str, content: bytes) -> bytes:
+    """Return the digest of a content under a key, for one use of it."""
     return hmac.digest(key, f"masquerade {what}\0".encode() + content, "sha256")
 
 

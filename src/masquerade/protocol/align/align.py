@@ -91,7 +91,7 @@ def insist_on_same_people(
 
     If nobody does, the `comparer`, who told us which of our records are common, is named.
     """
-    differing = yield from who_differs(me, parties, _digest(identifiers), b"same people\0" + session)
+    differing = yield from who_differs(me, parties, digest_of_people(identifiers), b"same people\0" + session)
     if not differing:
         return
     alone = len(differing) == len(parties) - 1
@@ -100,7 +100,8 @@ def insist_on_same_people(
     raise PeerBrokeProtocol(name, f"cannot account for the people that it made us take to be common{doubt}")
 
 
-def _digest(identifiers: Sequence[bytes]) -> bytes:
+def digest_of_people(identifiers: Sequence[bytes]) -> bytes:
+    """Return a digest of identifiers in their order."""
     people = Identifiers.of(identifiers)
     digest = hashlib.sha512(len(people).to_bytes(8, "little"))
     digest.update(people.lengths().astype("<u8").tobytes())

@@ -16,7 +16,7 @@ from masquerade.anonymize import hopeless_at_once, refuse_violating_whole
 from masquerade.errors import RequirementUnreachable
 from masquerade.net import Receive, Script, Send
 from masquerade.progress import Stage
-from masquerade.protocol.common_records import find_common_rows, handed_in, refuse_nobody
+from masquerade.protocol.common_records import find_common_rows, handed_in, refuse_nobody, settle_cells
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
 from masquerade.protocol.dka.checks import joint_tests, prepare_sensitive_tests, prepare_tests
@@ -90,6 +90,7 @@ def dka_party(
     released = {column.name: column for column in side.released()}
     comparison = Comparison(own.columns(mine), tuple(released.values()), None, passed, {})
     cells = handed_in(name, contract, own.take(passed), released)
+    settle_cells(participant, rows[passed], cells)
     if join_among_parties:
         on_stage(Stage("joining"))
         cells = yield from _joined(me, contract, cells)

@@ -11,7 +11,7 @@ import numpy as np
 from masquerade.anonymize import Axis, Dimensions, Judge, axes_of, begins_with_union, by_qid, judge_of, judge_of_records
 from masquerade.crypto import BidWords
 from masquerade.data import Coded, Generalised
-from masquerade.engine import first_rows, value_counts
+from masquerade.engine import Counts, first_rows, value_counts
 from masquerade.net import Script
 from masquerade.privacy import GroupRequirement, KAnonymity
 from masquerade.progress import Stage
@@ -47,6 +47,7 @@ def party(method: JointMondrian, participant: Participant) -> Script[int]:
     on_stage(Stage("cutting"))
     levels = count(1)
     released: dict[str, Generalised] = {}
+    labels: list[Counts] = []
 
     def on_level() -> None:
         on_stage(Stage("cutting", round=next(levels)))
@@ -62,14 +63,16 @@ def party(method: JointMondrian, participant: Participant) -> Script[int]:
                 begin, alike = yield from begin_with_union(me, contract.parties, schema, whole, argmax, on_level)
             linked = linked_groups(method, name, contract, parts, common, start, begin, alike)
             columns = yield from cut_linked_together(me, contract.parties, schema, qids, linked, argmax, on_level)
+            labels += [numbers for numbers, _ in linked.groups]
         else:
             groups = own_groups(method, name, contract, parts, common, start)
             asking = checks.of(parts) if checks is not None else None
             finished = yield from cut_together(me, contract.parties, schema, groups, argmax, asking, on_level)
             columns = finished.released()
+            labels.append(finished.labels)
         released |= {column.name: column for column in columns}
     used = checks.histograms_by if checks is not None else ()
-    return (yield from hand_in(participant, common, released, histograms_by=used))
+    return (yield from hand_in(participant, common, released, groups=labels, histograms_by=used))
 
 
 def schema_of(contract: Contract, parts: Sequence[GroupRequirement]) -> JointSchema:

@@ -24,6 +24,7 @@ from masquerade.errors import DataError, ParameterError, PeerBrokeProtocol, Requ
 from masquerade.net import Receive, Script, Send
 from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage, silent
+from masquerade.protocol.common_records import settle_cells
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.hand_in import Received, write_columns
 from masquerade.protocol.method import ASSEMBLER, Participant
@@ -267,7 +268,7 @@ def provider(participant: Participant) -> Script[int]:
         refuse_private_leaves(contract, table.schema)
         refuse_unusable(contract, table)
         participant.before_showing()
-        handed = yield from _without_third_party(participant.name, contract, table, tuple(left_out), on_stage)
+        handed = yield from _without_third_party(participant, contract, table, tuple(left_out), on_stage)
         released = len(table) - handed.suppressed
     participant.before_showing()
     on_stage(Stage("handing in"))
@@ -278,8 +279,9 @@ def provider(participant: Participant) -> Script[int]:
 
 
 def _without_third_party(
-    name: str, contract: Contract, table: Table, left_out: tuple[str, ...], on_stage: OnStage
+    participant: Participant, contract: Contract, table: Table, left_out: tuple[str, ...], on_stage: OnStage
 ) -> Script[RowsMessage]:
+    name = participant.name
     criteria = criteria_of(contract)
     me = contract.parties.index(name)
     started = time.perf_counter()
@@ -309,6 +311,8 @@ def _without_third_party(
     for cut in finished:
         columns |= cut.labels()
     cells = plain_columns(columns, contract.release_order)
+    # The cuts, as far as we have records there, and which of these are left.
+    settle_cells(participant, left, cells)
     ended = time.perf_counter()
     return RowsMessage(
         write_columns(shuffled(cells)),

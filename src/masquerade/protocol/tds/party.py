@@ -28,6 +28,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from masquerade.anonymize import Candidate, Instruction, LocalView, PublicState, Split, anonymity_loss
 from masquerade.crypto import BidWords
 from masquerade.data import Coded
@@ -275,6 +277,7 @@ def party(
             participant,
             common,
             released,
+            groups=[np.concatenate([*each.each_label()]) for each in state.partitions],
             steps=_reported(rounds, view),
             histograms_by=checks.histograms_by if checks is not None else (),
         )

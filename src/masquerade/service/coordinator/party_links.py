@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
 from masquerade.service.agree.signing import SignedContract
-from masquerade.service.agree.terms import Offer, Refusal
+from masquerade.service.agree.terms import Offer, Provision, Refusal
 from masquerade.service.clock import Clock, wait
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
@@ -86,7 +86,9 @@ class PartyLinks:
         return found
 
     async def offer(self, party: str, asked: AskOffer, within: float | None = None) -> Offer | Refusal:
-        """A party's answer to a request; PeerRefused unless it is for itself and the dataset that it was asked for."""
+        """A party's answer to a request; PeerRefused unless it is for itself, the dataset that it was asked for, and
+        the snapshot of it that it publishes.
+        """
         said: Offer | Refusal = await self._call(
             party, "POST", "/v1/offers", asked, answer=Offer | Refusal, timeout=within
         )
@@ -94,7 +96,18 @@ class PartyLinks:
             raise PeerRefused(party, f"answers in the name of {said.party}")
         if isinstance(said, Offer) and said.provision.dataset != asked.dataset:
             raise PeerRefused(party, f"offers {said.provision.dataset}; it was asked for {asked.dataset}")
+        if isinstance(said, Offer) and not await self._publishes(party, said.provision):
+            raise PeerRefused(party, f"offers another snapshot of {asked.dataset} than it publishes")
         return said
+
+    async def _publishes(self, party: str, offered: Provision) -> bool:
+        """Return whether a party publishes the snapshot that it offers; it is asked when we know of another one."""
+        known = self._directory.taken(party)
+        published = await asyncio.to_thread(self._directory.published, party)
+        if published is None or offered.snapshot not in _snapshots(published, offered.dataset):
+            published = await self.datasets(party)  # a table that has just changed
+            await asyncio.to_thread(self._directory.take_in, published, party, known)
+        return offered.snapshot in _snapshots(published, offered.dataset)
 
     async def sign(self, party: str, session: str, contract: SignedContract) -> Signature | Pending | Refusal:
         """A party's signature, not verified yet, or why there is none."""
@@ -192,3 +205,7 @@ class PartyLinks:
         else:
             self._noted[party] = now
         await asyncio.to_thread(self._directory.answered, party, answered)
+
+
+def _snapshots(published: Published, dataset: str) -> list[str | None]:
+    return [each.card.snapshot for each in published.datasets if each.card.dataset == dataset]

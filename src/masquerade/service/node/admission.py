@@ -229,7 +229,7 @@ class Admission:
             return self._refusal(unreadable(name))
         ledger = self._ledger()
         if ledger is None:
-            return self._refusal(_unknown_past(name))
+            return self._refusal(unknown_past(name))
         schema = reading.table.schema
         given = answer(dataset.policy, request, reading.card, ledger, self._now(), schema, source)
         against = self._against_requester(dataset, request)
@@ -282,7 +282,7 @@ class Admission:
         """What policy and ledger have against a contract."""
         ledger = self._ledger()
         if ledger is None:
-            return (_unknown_past(dataset.name),)
+            return (unknown_past(dataset.name),)
         card, schema = reading.card, reading.table.schema
         reasons = accepts(dataset.policy, contract.deal, card, ledger, self._now(), schema, runs=runs)
         try:
@@ -330,7 +330,8 @@ def unreadable(dataset: str) -> str:
     return f"{dataset} cannot be read now; its steward can see why"
 
 
-def _unknown_past(dataset: str) -> str:
+def unknown_past(dataset: str) -> str:
+    """The reason for refusing a table of which nobody knows what was released: its ledger is damaged."""
     return f"{dataset} cannot be released now; its steward can see why"
 
 

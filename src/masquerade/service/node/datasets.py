@@ -34,7 +34,7 @@ from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.settings import DatasetSettings, NodeSettings
 from masquerade.service.node.state import StateFolder
-from masquerade.service.snapshot import take_snapshot
+from masquerade.service.snapshot import keyed, take_snapshot
 from masquerade.service.wire.control import PublishedDataset
 
 FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
@@ -206,6 +206,10 @@ class Dataset:
         if missing == "keep" or (missing == "mean" and method.takes != "numbers"):
             missing = "drop"
         return complete_records(method, contract, self.party, table, missing)
+
+    def keyed(self, what: str, digest: bytes) -> str:
+        """Return a digest of a digest that nobody without this dataset's secret can make, or try guesses at."""
+        return keyed(self._secret, what, digest).hex()
 
     def check_policy(self) -> None:
         """Refuse a policy about columns that do not exist, or values that their taxonomies lack; reads no table."""

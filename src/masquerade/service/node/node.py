@@ -33,15 +33,15 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.methods import method_of
-from masquerade.protocol import refuse_unknown_to, why_whole
+from masquerade.protocol import Settled, refuse_unknown_to, why_whole
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.request import read_request
 from masquerade.service.agree.signing import Nonces, OutOfTime, SignedContract, TokenVerifier, sign, verify_signatures
 from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
-from masquerade.service.ledger import append, decline, record_of
+from masquerade.service.ledger import SettledRecord, append, decline, record_of, settle
 from masquerade.service.logs import log
-from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unreadable
+from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unknown_past, unreadable
 from masquerade.service.node.datasets import Dataset, KeptReadings, TableReading
 from masquerade.service.node.session import Ending, OpenSessions, PartyInput, PartySession, ReadRows
 from masquerade.service.node.settings import NodeSettings
@@ -117,6 +117,10 @@ def _run(command: Sequence[str], text: str, deal: str, folder: Path) -> None:
 # --- node ---------------------------------------------------------------------------------------------------
 
 _MOST_SIGNED = 1000
+_OTHERWISE: Mapping[Settled, str] = {
+    "people": "other people are in common than in an earlier session on the same terms",
+    "cells": "the cells to hand in are others than in an earlier session on the same terms",
+}
 _KEEP_RUN = 86_400  # seconds beyond a contract's expiry, in case a clock is set back
 
 
@@ -319,10 +323,14 @@ class PartyNode:
         def before_showing() -> None:
             self._note(contract, session, dataset.name, admitted.reading)
 
+        def settled(what: Settled, digest: bytes) -> None:
+            self._settle(contract, session, dataset, what, digest)
+
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
 
-        return PartyInput(contract, dataset.name, table, ids, before_showing, on_done, self.state.keep_for_model, read)
+        keep = self.state.keep_for_model
+        return PartyInput(contract, dataset.name, table, ids, before_showing, on_done, settled, keep, read)
 
     def _reader(self, dataset: Dataset, reading: TableReading, contract: SignedContract) -> ReadRows | None:
         """Return what reads our rows into the engine's chunks; None where a session needs them in one memory."""
@@ -354,6 +362,25 @@ class PartyNode:
             own, now = self.settings.name, self._now()
             shown = record_of(contract.deal, own, now, session, contract.hash.hex())
             append(self.state.ledger, shown)
+
+    def _settle(self, contract: SignedContract, session: str, dataset: Dataset, what: Settled, digest: bytes) -> None:
+        """Refuse what an earlier session on the same terms came to otherwise; its digest is in the ledger from now on.
+
+        A peer's snapshot is a name that it chose: behind the same name may be a table that lacks one person.
+        """
+        if dataset.policy.allow_rerelease:
+            return
+        terms, name = contract.deal.terms.hash.hex(), contract.hash.hex()
+        told = SettledRecord(terms, what, dataset.keyed(what, digest), self._now(), session, name)
+        with self._releasing:
+            try:
+                if settle(self.state.ledger, told):
+                    return
+                reason = _OTHERWISE[what]
+            except BadInput:
+                reason = unknown_past(dataset.name)
+            self._refuse(contract.deal.user, [reason], name)
+        raise NotAllowed(reason)
 
     def _now(self) -> int:
         return seconds_since_1970(self.clock)

@@ -37,7 +37,7 @@ from masquerade.jobs import engine_of
 from masquerade.methods import method_of
 from masquerade.net import Agreement, Channel, Listener, PartyAddress, Script, run_script
 from masquerade.progress import Stage
-from masquerade.protocol import ASSEMBLER, Contract, OwnPart, Participant, ReportedStep, forgotten
+from masquerade.protocol import ASSEMBLER, Contract, OnSettled, OwnPart, Participant, ReportedStep, accepted, forgotten
 from masquerade.service.agree.arrangements import RULES, against
 from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.signing import SignedContract
@@ -63,6 +63,7 @@ class PartyInput:
     identifiers: Sequence[bytes] = field(repr=False)
     before_showing: Callable[[], None]  # raises what speaks against the release, or has it in the ledger
     on_done: Callable[[], None]  # the release is handed in, and nothing more is needed for it
+    settled: OnSettled = accepted  # raises that an earlier session on these terms came to something else
     keep: Callable[[str, bytes], None] = forgotten  # what we need to use a model, and show nobody
     read: ReadRows | None = None  # reads our rows into an engine's chunks, where neither table nor identifiers are here
 
@@ -280,6 +281,7 @@ class PartySession:
             on_stage=self._on_stage,
             on_step=self._on_step if shows else None,
             before_showing=before_showing,
+            settled=part.settled,
             on_joined=self._joined.append,
             engine=engine,
             records=records,
