@@ -39,6 +39,7 @@ from .script import (
     kind_of as kind_of,
 )
 from .session import run_async as run_async, run_script as run_script
+from .tls_stream import network_of as network_of
 from .transcript import (
     Direction as Direction,
     Entry as Entry,

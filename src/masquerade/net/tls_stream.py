@@ -9,12 +9,14 @@ In TLS 1.3 a client has shaken hands before the server has looked at its certifi
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import socket
 import ssl
 import struct
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
+from functools import partial
 
 from masquerade.net.identity import Identity, TrustStore
 from masquerade.net.stream_channel import MOST_FRAME, Handler, Server, StreamBroke
@@ -262,6 +264,22 @@ class ClientStream(_Stream):
 class ServerStream(_Stream):
     """The accepting end of a stream."""
 
+    def __init__(self, connection: socket.socket, network: str) -> None:
+        super().__init__()
+        self.connection, self.network = connection, network
+        self._is_heard = False
+
+    @property
+    def stage(self) -> int:
+        """How far it has come: 0 in its handshake, 1 before its first frame was read, 2 afterwards."""
+        return 0 if self._transport is None else 2 if self._is_heard else 1
+
+    async def read(self) -> bytes | None:
+        """Return the next frame."""
+        frame = await super().read()
+        self._is_heard = True
+        return frame
+
     @property
     def certificate(self) -> bytes:
         """The certificate (DER) that the dialling node presented and whose key it has proved to hold."""
@@ -278,11 +296,16 @@ class ServerStream(_Stream):
 
 
 class TlsServer:
-    """Accepts streams at some sockets, and lets `talk` handle each. Once it has stopped, no socket is open."""
+    """Accepts streams at some sockets, and lets `talk` handle each. Once it has stopped, no socket is open.
+
+    When all places are taken, a newcomer gets that of one which has said nothing: the oldest of the address that has
+    most of them in one stage. So whoever has no certificate, or no invitation, keeps nobody out, however often it
+    connects.
+    """
 
     def __init__(self, sockets: list[socket.socket], context: ssl.SSLContext, talk: Handler) -> None:
         self._sockets, self._context, self._talk = sockets, context, talk
-        self._free = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._open: dict[ServerStream, asyncio.Task[None]] = {}  # the oldest first
         self._waiting: set[socket.socket] = set()  # accepted, and their tasks have not begun
         self._tasks = {asyncio.create_task(self._accept(each)) for each in sockets}
 
@@ -299,27 +322,42 @@ class TlsServer:
 
     async def _accept(self, listening: socket.socket) -> None:
         while True:
-            await self._free.acquire()
             try:
                 await _readable(listening)
-                connection, _ = listening.accept()  # nothing can be cancelled between this and the task
+                connection, (host, *_) = listening.accept()  # nothing can be cancelled between this and the task
             except OSError as error:  # the caller is gone already, or we have too many files open
-                self._free.release()
                 if not isinstance(error, BlockingIOError):
                     await asyncio.sleep(0.1)
                 continue
+            if len(self._open) >= MOST_CONNECTIONS and not self._make_room():
+                connection.close()
+                continue
+            stream = ServerStream(connection, network_of(host))
             self._waiting.add(connection)
-            task = asyncio.create_task(self._serve(connection))
+            task = self._open[stream] = asyncio.create_task(self._serve(stream))
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(partial(self._ended, stream))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _make_room(self) -> bool:
+        """Break a connection off that has said nothing; return False when there is none."""
+        quiet = [(each.stage, each.network, each) for each in self._open if each.stage < 2]
+        if not quiet:
+            return False
+        crowds = Counter((stage, network) for stage, network, _ in quiet)
+        *_, oldest = max(quiet, key=lambda each: (crowds[each[:2]], -each[0]))  # the first of them
+        self._open.pop(oldest).cancel()
+        return True
+
+    def _ended(self, stream: ServerStream, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._free.release()
+        self._open.pop(stream, None)
+        if stream.connection in self._waiting:  # broken off before its task began
+            self._waiting.remove(stream.connection)
+            stream.connection.close()
 
-    async def _serve(self, connection: socket.socket) -> None:
+    async def _serve(self, stream: ServerStream) -> None:
+        connection = stream.connection
         self._waiting.remove(connection)
-        stream = ServerStream()
         try:
             # asyncio does it of its own accord where a socket names its protocol, which accepted ones do not. Without
             # it, the second of two messages in a row waits for the peer's acknowledgement of the first: 40 ms.
@@ -338,6 +376,17 @@ class TlsServer:
                 await self._talk(stream)
         finally:
             await stream.end()
+
+
+def network_of(host: str | None) -> str:
+    """Return who counts as one address: in IPv6 the network, since one host there can use many addresses."""
+    try:
+        found = ipaddress.ip_address(host or "")
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
 
 
 async def _readable(listening: socket.socket) -> None:

@@ -19,9 +19,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from masquerade.net import network_of
 from masquerade.service.accounts import client_address
 from masquerade.service.api.problems import TooLarge, problem
-from masquerade.service.wire.serving import network_of
 
 MOST_BYTES = 2**20
 _MOST_BUCKETS = 100_000

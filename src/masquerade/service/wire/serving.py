@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 import time
 from collections import defaultdict
@@ -28,6 +27,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from masquerade.errors import ParameterError
+from masquerade.net import network_of
 from masquerade.service.logs import log
 
 _INTERNET = (socket.AF_INET, socket.AF_INET6)
@@ -238,17 +238,6 @@ def punctual(books: Connections) -> type[PunctualHttp]:
 
     Punctual.books = books
     return Punctual
-
-
-def network_of(host: str | None) -> str:
-    """Return who counts as one address: in IPv6 the network, since one host there can use many addresses."""
-    try:
-        found = ipaddress.ip_address(host or "")
-    except ValueError:
-        return ""
-    if isinstance(found, ipaddress.IPv6Address):
-        return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
 
 
 # --- listening ----------------------------------------------------------------------------------------------
