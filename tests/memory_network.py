@@ -143,7 +143,10 @@ class MemoryNetwork:
             return Diagnosis(ProbeResult.MUTE)
         if place.identity.certificate != trust.pin(peer.name):
             return Diagnosis(ProbeResult.STRANGER, place.identity.certificate)
-        return Diagnosis(ProbeResult.FINE if knows(place, peer.name, identity, trust) else ProbeResult.REFUSES_US)
+        return Diagnosis(
+            ProbeResult.FINE if knows(place, peer.name, identity, trust) else ProbeResult.REFUSES_US,
+            place.identity.certificate,
+        )
 
     async def _accept(
         self, address: str, identity: Identity, trust: TrustStore, talk: Handler

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
+from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.forms import msgpack_decoder
 from masquerade.net.channel import Agreement, Channel, LeaveMessage, PartyAddress, Timings, blame, leave_message
 from masquerade.net.identity import Identity, TrustStore, out_of_date
@@ -132,6 +132,8 @@ def refused(peer: PartyAddress, reason: Reason, agreement: Agreement, version: i
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
 LOOK_EVERY = 0.3
 """How often a node that waits to be dialled looks at who does not come."""
+_MOST_TO_LOOK = 5.0
+"""Seconds by which the last look at an address is over, whatever is there."""
 GREETING = 5.0
 """Seconds for the hello of a node that dialled us: whoever says nothing must not keep a place that others need."""
 
@@ -148,6 +150,9 @@ class Transport:
     serve: Callable[[str, Identity, TrustStore, Handler], Awaitable[tuple[Server, int]]]
 
 
+OnFound = Callable[[PeerError], None]
+
+
 class Gathering:
     """Connects the peers of one session."""
 
@@ -159,9 +164,10 @@ class Gathering:
         agreement: Agreement,
         timings: Timings,
         transport: Transport,
+        on_found: OnFound | None = None,
     ) -> None:
         self.identity, self.trust, self.agreement, self.timings = identity, trust, agreement, timings
-        self._transport = transport
+        self._transport, self._on_found = transport, on_found
         self.peers = {peer.name: peer for peer in peers}
         self._n_peers = len(peers)
         loop = asyncio.get_running_loop()
@@ -235,8 +241,8 @@ class Gathering:
                 await stream.end()
                 raise
             diagnosis = await self._transport.probe(peer, self.identity, self.trust)
-            if diagnosis.is_final or loop.time() + delay > until:
-                raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect)
+            if self._is_final(peer, diagnosis) or loop.time() + delay > until:
+                raise await self._missing(peer, diagnosis, until)
             await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 # so that nodes do not retry in step
             delay = min(2 * delay, _LONGEST_DELAY)
 
@@ -273,10 +279,25 @@ class Gathering:
                     break
                 late = asyncio.get_running_loop().time() >= until
                 # Only a finding that also prevents it from dialling us is final; its address may be closed to us.
-                hopeless = diagnosis.is_final and diagnosis.finding is not ProbeResult.NO_TLS
+                hopeless = self._is_final(peer, diagnosis) and diagnosis.finding is not ProbeResult.NO_TLS
                 if hopeless or late:
-                    raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect) from None
+                    raise await self._missing(peer, diagnosis, until) from None
         joined.result()
+
+    def _is_final(self, peer: PartyAddress, diagnosis: Diagnosis) -> bool:
+        return diagnosis.is_final and (self._on_found is None or self._is_the_peer(peer, diagnosis))
+
+    def _is_the_peer(self, peer: PartyAddress, diagnosis: Diagnosis) -> bool:
+        return diagnosis.shown == self.trust.pin(peer.name)
+
+    async def _missing(self, peer: PartyAddress, diagnosis: Diagnosis, until: float) -> PeerError:
+        """Return the error for a peer that does not join: the same at the same time, if it is for `on_found` alone."""
+        error = explain(peer, diagnosis, self.identity, self.trust, self.timings.connect)
+        if self._on_found is None or self._is_the_peer(peer, diagnosis):
+            return error
+        self._on_found(error)
+        await asyncio.sleep(until + _MOST_TO_LOOK - asyncio.get_running_loop().time())
+        return PeerUnreachable(peer.name, "was not reached at its address; our log says what is there")
 
     async def welcome(self, stream: AcceptedStream) -> None:
         """Answer a node that dialled us: greet it, or refuse it.
@@ -361,14 +382,20 @@ class Listener:
 
     @asynccontextmanager
     async def connect(
-        self, peers: Sequence[PartyAddress], agreement: Agreement, timings: Timings | None = None
+        self,
+        peers: Sequence[PartyAddress],
+        agreement: Agreement,
+        timings: Timings | None = None,
+        on_found: OnFound | None = None,
     ) -> AsyncIterator[dict[str, Channel]]:
         """Yield channels to all peers, by name. One session at a time.
 
+        With `on_found`, which is told what is at an address in place of a peer, the error itself says no more than that
+        this peer was not reached, and takes as long whatever is there: whoever names addresses must not scan a network.
         Raise PeerError when a peer cannot be reached or is refused. On exit, every peer is sent our reason for leaving.
         """
         own = self._identity, self._trust
-        gathering = Gathering(*own, peers, agreement, timings or Timings(), self._transport)
+        gathering = Gathering(*own, peers, agreement, timings or Timings(), self._transport, on_found)
         self._gathering = gathering
         self._invited.set()
         try:

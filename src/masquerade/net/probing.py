@@ -127,7 +127,7 @@ class Diagnosis:
     """A finding with its evidence."""
 
     finding: ProbeResult
-    shown: bytes = b""  # the certificate (PEM) that was presented, if any
+    shown: bytes = b""  # the certificate (PEM) of whoever has proved to hold its key, if anybody has
 
     @property
     def is_final(self) -> bool:
@@ -168,7 +168,7 @@ async def _shake_hands(
     identity: Identity,
     trust: TrustStore,
 ) -> Diagnosis:
-    if_it_hangs_up = ProbeResult.HANGS_UP
+    if_it_hangs_up, shown = ProbeResult.HANGS_UP, b""
     try:
         await writer.start_tls(looking(identity), server_hostname=peer.name)
         der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -180,15 +180,15 @@ async def _shake_hands(
         # TLS 1.3: the other end checks our certificate only now. If it accepts it, it sends first; otherwise it closes
         # the connection without sending anything.
         if_it_hangs_up = ProbeResult.REFUSES_US
-        return Diagnosis(ProbeResult.FINE if await reader.read(1) else if_it_hangs_up)
+        return Diagnosis(ProbeResult.FINE if await reader.read(1) else if_it_hangs_up, shown)
     except ssl.SSLEOFError:
-        return Diagnosis(if_it_hangs_up)
+        return Diagnosis(if_it_hangs_up, shown)
     except ssl.SSLError as error:
         if "ALERT" in (error.reason or ""):
-            return Diagnosis(ProbeResult.REFUSES_US)
+            return Diagnosis(ProbeResult.REFUSES_US, shown)
         return Diagnosis(ProbeResult.NO_TLS)
     except OSError:
-        return Diagnosis(if_it_hangs_up)
+        return Diagnosis(if_it_hangs_up, shown)
 
 
 def explain(

@@ -39,6 +39,7 @@ from masquerade.protocol.hand_in import (
     digest_of_cells,
     in_order_of_occurrence,
     own_part,
+    shown_seconds,
     write_columns,
 )
 from masquerade.protocol.method import ASSEMBLER, Participant
@@ -407,7 +408,7 @@ def hand_in(
             steps=tuple(steps) if participant.show_steps else (),
             losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=tuple(participant.left_out),
-            seconds=seconds,
+            seconds=shown_seconds(seconds, exactly=participant.show_steps),
             suppressed=len(common.everybody) - common.n_records,
             histograms_by=histograms_by,
             query_error=common.query_error(comparison),

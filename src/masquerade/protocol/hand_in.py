@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -190,6 +191,11 @@ ColumnNames = Annotated[tuple[str, ...], MOST_COLUMNS]
 Losses = Annotated[dict[str, AttributeLoss], MOST_COLUMNS]
 HoldersError = Annotated[int, Meta(ge=0, le=MOST_ERROR)]  # see utility/queries.py
 Seconds = Annotated[dict[str, float], Meta(max_length=16)]  # by part of the session
+
+
+def shown_seconds(seconds: Mapping[str, float], *, exactly: bool) -> dict[str, float]:
+    """Return times as the assembler may know them: rounded up to whole seconds, unless it may see the progress."""
+    return {part: round(took, 3) if exactly else float(math.ceil(took)) for part, took in seconds.items()}
 
 
 class ReportedStep(Message, tag="reported-step", frozen=True):

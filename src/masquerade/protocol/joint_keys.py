@@ -41,7 +41,7 @@ from masquerade.protocol.common_records import find_common_rows, refuse_nobody
 from masquerade.protocol.contract import Contract, agreed_table
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.dka.checks import counts_in_runs
-from masquerade.protocol.hand_in import Received, Seconds
+from masquerade.protocol.hand_in import Received, Seconds, shown_seconds
 from masquerade.protocol.method import ASSEMBLER, Assembly, Participant, Proposal, RoleName, VerticalMethod
 from masquerade.protocol.pairs import exchange_nonces
 from masquerade.protocol.providers.shared_counts import SharedBits, prepare
@@ -378,7 +378,8 @@ class JointKeys(VerticalMethod):
         shared = yield from prepare(me, contract.parties, b"joint-keys\0" + contract.hash + b"".join(nonces))
         opened = yield from joint_ratios(shared, groups, scale, participant.on_stage)
         seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
-        yield Send((ASSEMBLER,), RatiosFound(len(common), tuple(opened), seconds))
+        told = shown_seconds(seconds, exactly=participant.show_steps)
+        yield Send((ASSEMBLER,), RatiosFound(len(common), tuple(opened), told))
         yield Receive(ASSEMBLER, Received)
         return len(common)
 

@@ -23,7 +23,7 @@ from masquerade.protocol.dka.checks import joint_tests, prepare_sensitive_tests,
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.dka.method import LocalAlgorithm
 from masquerade.protocol.dka.side import play
-from masquerade.protocol.hand_in import Columns, Received, write_columns
+from masquerade.protocol.hand_in import Columns, Received, shown_seconds, write_columns
 from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.pairs import Pair
 from masquerade.utility import Comparison, holders_error, losses_of, shown_to_others
@@ -103,7 +103,9 @@ def dka_party(
             steps=(),
             losses=shown_to_others(losses_of(comparison), comparison.rows),
             left_out=tuple(participant.left_out),
-            seconds={"align": aligned - started, "protocol": finished - aligned},
+            seconds=shown_seconds(
+                {"align": aligned - started, "protocol": finished - aligned}, exactly=participant.show_steps
+            ),
             suppressed=len(own) - passed.size,
             histograms_by=tuple(sorted(tested.histograms_by)) if isinstance(tested, Pair) else (),
             query_error=holders_error(comparison),

@@ -51,7 +51,7 @@ from masquerade.progress import Stage
 from masquerade.protocol.common_records import find_common_rows, insist_on_same_classes, refuse_nobody
 from masquerade.protocol.contract import OUTCOMES, Contract
 from masquerade.protocol.disclosure import Disclosure
-from masquerade.protocol.hand_in import Received
+from masquerade.protocol.hand_in import Received, shown_seconds
 from masquerade.protocol.learn import frame
 from masquerade.protocol.learn.frame import COUNTS, DropOut, LearnedModel, Survivors
 from masquerade.protocol.learn.models import Learned, Model
@@ -193,7 +193,8 @@ class LearningMethod(SessionMethod):
         model, masked = yield from self._among_the_present(participant, table, survivors, self._counted)
         participant.before_showing()
         seconds = {"align": aligned - started, "protocol": time.perf_counter() - aligned}
-        message = LearnedModel(frame.written_model(model), COUNTS.encode(masked), seconds, survivors.lost)
+        told = shown_seconds(seconds, exactly=participant.show_steps)
+        message = LearnedModel(frame.written_model(model), COUNTS.encode(masked), told, survivors.lost)
         yield Send((ASSEMBLER,), message)
         yield Receive(ASSEMBLER, Received)
         return len(table)

@@ -26,7 +26,7 @@ from masquerade.privacy import Requirement
 from masquerade.progress import OnStage, Stage, silent
 from masquerade.protocol.common_records import settle_cells
 from masquerade.protocol.contract import Contract, agreed_table
-from masquerade.protocol.hand_in import Received, write_columns
+from masquerade.protocol.hand_in import Received, shown_seconds, write_columns
 from masquerade.protocol.method import ASSEMBLER, Participant
 from masquerade.protocol.providers import circuits
 from masquerade.protocol.providers.axes import Range, Ranks
@@ -318,7 +318,7 @@ def _without_third_party(
         write_columns(shuffled(cells)),
         shown_to_others(losses_of(finished), len(table)),
         left_out,
-        {"prepare": prepared - started, "protocol": ended - prepared},
+        shown_seconds({"prepare": prepared - started, "protocol": ended - prepared}, exactly=participant.show_steps),
         holders_error(compare(table, Table(cells), qid_names(contract))) if len(table) else None,
         suppressed,
     )

@@ -48,8 +48,10 @@ _STAY = (
 )
 
 
-def against_requester(policy: Policy, request: Request, clients: ClientCertificates, now: int) -> Iterator[str]:
-    """Yield why a request is not taken to be its user's."""
+def against_requester(
+    policy: Policy, request: Request, clients: ClientCertificates, now: int, deal: Deal | None = None
+) -> Iterator[str]:
+    """Yield why a request, or the `deal` that it is read from, is not taken to be its user's."""
     user, signed = request.user, request.signed
     certificate = clients.of(user)
     if signed is None and certificate is not None:
@@ -58,7 +60,7 @@ def against_requester(policy: Policy, request: Request, clients: ClientCertifica
         yield "the request is not signed by its client; only signed requests are taken"
     elif signed is not None and certificate is not None:
         problem = signed.problem(certificate, now)
-        yield from (problem,) if problem is not None else departures(request, signed)
+        yield from (problem,) if problem is not None else departures(request, signed, deal)
     elif policy.signed_requests:
         yield f'no certificate of "{user}" is known here; only requests that it signed are taken'
 
@@ -72,16 +74,21 @@ def verified_signer(deal: Deal, clients: ClientCertificates, now: int) -> str | 
         request = deal.asked
     except ParameterError:
         return None
-    return None if any(departures(request, signed)) else fingerprint(certificate)
+    return None if any(departures(request, signed, deal)) else fingerprint(certificate)
 
 
-def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
-    """Yield where a request, or a deal as a request, is not what its client signed, or a stricter form of it."""
+def departures(request: Request, signed: ClientSignature, deal: Deal | None = None) -> Iterator[str]:
+    """Yield where a request, or a `deal` as a request, is not what its client signed, or a stricter form of it.
+
+    The order of the attributes is: it decides between cuts that are equally good. In a deal those that are released as
+    they are come last.
+    """
     try:
         own = read_request(signed.request, "what was signed")
     except ParameterError as error:
         yield from error.lines
         return
+    last = {column.name for column in deal.terms.columns if column.role == "sensitive"} if deal is not None else set()
     covers = ARRANGEMENTS[own.arrangement].covers
     known = Proposal(request.privacy, request.colluding)
     signed_ways = [written_method(each) for each in own.method.ways(known, own.class_name)]
@@ -89,7 +96,7 @@ def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
     unchanged = {
         **{name: getattr(request, name) == getattr(own, name) for name in _STAY},
         "recipients": request.receivers == own.receivers,
-        "attributes": sorted(request.attributes) == sorted(own.attributes),
+        "attributes": [*request.attributes] == sorted(own.attributes, key=lambda name: name in last),
         "privacy": all(any(covers(each, part) for each in request.privacy) for part in own.privacy),
         "m": request.colluding >= own.colluding,
         "algorithm": bool(ways) and all(each in signed_ways for each in ways),

@@ -289,13 +289,13 @@ class Admission:
             request = contract.deal.asked
         except ParameterError:  # among the reasons
             return reasons
-        return (*self._against_requester(dataset, request, deal_id(contract.deal)), *reasons)
+        return (*self._against_requester(dataset, request, contract.deal), *reasons)
 
-    def _against_requester(self, dataset: Dataset, request: Request, deal: str | None = None) -> tuple[str, ...]:
+    def _against_requester(self, dataset: Dataset, request: Request, deal: Deal | None = None) -> tuple[str, ...]:
         """Why a request, or the deal that was made of it, is not taken to be its user's, or was carried out before."""
-        against = tuple(against_requester(dataset.policy, request, self._settings.clients, self._now()))
+        against = tuple(against_requester(dataset.policy, request, self._settings.clients, self._now(), deal))
         used = request.signed is not None and self._state.deals_of_request(request.signed.nonce)
-        if not against and used and (deal is None or {deal} != {*used}):
+        if not against and used and (deal is None or {deal_id(deal)} != {*used}):
             against = ("the signed request was used before; its client signs a new one",)
         return against
 

@@ -230,7 +230,8 @@ class PartySession:
         names = [name for name in part.contract.parties if name != settings.name]
         with self._audit.session(self.name, [*names, ASSEMBLER]) as transcript:
             self._stage = Stage("connecting")
-            async with listener.connect(nodes, agreement, settings.timings.of_session) as channels:
+            connecting = listener.connect(nodes, agreement, settings.timings.of_session, self._tell_found)
+            async with connecting as channels:
                 # In the protocol the coordinator is the assembler, whatever its certificate calls it.
                 self._channels = {
                     ASSEMBLER if name == settings.coordinator.name else name: channel
@@ -239,6 +240,10 @@ class PartySession:
                 async with self._engine(contract) as engine:
                     await run_script(self._script(part, engine), self._channels, transcript=transcript)
         part.on_done()
+
+    def _tell_found(self, error: PeerError) -> None:
+        """Log what is at an address that the coordinator named; it hears nothing of that."""
+        log().warning("a peer was not reached", session=self.name, problems=[one_line(line) for line in error.lines])
 
     @asynccontextmanager
     async def _engine(self, contract: Contract) -> AsyncIterator[Engine | None]:
