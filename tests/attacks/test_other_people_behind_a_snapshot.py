@@ -17,9 +17,10 @@ import pytest
 
 from masquerade.data import Table
 from masquerade.errors import PeerError
-from masquerade.service import Ledger, Request
+from masquerade.service import Ledger, Request, SessionRecord, Status
 from masquerade.service.wire.control import Progress
 from service.party_nodes import COMMON, DATASETS, JOBS, Folder, World, run, wish, world
+from service_hospitals import Hospitals
 
 VICTIM = b"1015"
 
@@ -141,3 +142,29 @@ def test_the_same_people_in_other_groups_are_noticed_before_anything_is_handed_i
     run(part())
     told = folder.audited("clinic", "refusal")
     assert any("the cells to hand in are others" in reason for each in told for reason in each["reasons"])
+
+
+def test_providers_whose_cuts_are_others_hand_nothing_in(tmp_path: Path) -> None:
+    """Hospitals with the same columns: one brings other patients behind the same snapshot, so that the cuts are others.
+
+    A request for an estimate is never answered from the cache.
+    """
+    policies: dict[str, dict[str, Any]] = {"north": {"allow_rerelease": False}}
+    with Hospitals(tmp_path, parties=("north", "south"), people=400, policies=policies) as house:
+        house.start_nodes()
+        with house.coordinator() as coordinator:
+            house.known(coordinator, house.user("ana"))
+
+            aware = {"name": "mondrian", "provider_aware": False}  # otherwise each cuts its own groups alone
+
+            def ended() -> SessionRecord:
+                asked = coordinator.ask(house.user("ana"), house.request(estimate=True, algorithm=aware))
+                return house.finished(coordinator, asked.id, accepts=False)
+
+            assert [ended().status for _ in range(2)] == [Status.AWAITING_CLIENT] * 2
+            south = house.nodes["south"].held.value.node.datasets["people"]
+            honest = south.table_for
+            south.table_for = lambda *given: (honest(*given)[0].take(np.arange(40)), [])
+            last = ended()
+            assert last.status is Status.REFUSED
+            assert any("cells to hand in are others" in reason for reason in coordinator.reasons(last))
