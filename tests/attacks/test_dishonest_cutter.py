@@ -3,7 +3,7 @@
 Nothing ties the parts of a check to a cut. So the bank puts Ms Smith alone into a part, or into one with people whose
 disease it knows, reads the answer, withdraws, and asks again. The circuit refuses a part that is neither empty nor as
 large as the requirements make every group, whatever is in it, and a group's cuts can be withdrawn only as often as the
-bank has attributes.
+bank has attributes. Nor can it add people who are not there: its shares of the counts are tagged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ import numpy as np
 import pytest
 
 import masquerade as mq
-from attacks.test_dishonest_winner import FLU, HIV, MODELS, OTHERS, PEOPLE, SMITH, DishonestBank, Question, table
+from attacks.test_dishonest_winner import (
+    FLU,
+    FORGERIES,
+    HIV,
+    MODELS,
+    OTHERS,
+    PEOPLE,
+    SMITH,
+    DishonestBank,
+    Question,
+    table,
+    with_shares,
+)
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.protocol.mondrian.checks import CutChecks
@@ -38,8 +50,8 @@ class DishonestCutter(DishonestBank):
 
         def forged(checks: CutChecks, at: int, asker: int, asked: Any, parts: Any = None) -> Any:
             if parts is not None:
-                parts = np.full(PEOPLE, checks.most_parts[asker], np.uint64)  # counted nowhere
-                for number, people in enumerate(self.questions[len(self.told)]):
+                parts = np.zeros(PEOPLE, np.uint64)  # everybody is in a part: all others in the first
+                for number, people in enumerate(self.questions[len(self.told)], start=1):
                     parts[np.isin(asked.rows, [place[each] for each in people])] = number
             return judged(checks, at, asker, asked, parts)
 
@@ -82,5 +94,17 @@ def test_parts_as_large_as_the_requirement_allows_are_answered(monkeypatch: pyte
     """What is left: one bit about so many people. Who knows the disease of all but one learns that of the last."""
     question = [[SMITH, FLU, 3, 6]]
     model = MODELS["l-diversity"]
-    assert answers(monkeypatch, model, "flu", question, [OTHERS], []) == [False, True, True]
-    assert answers(monkeypatch, model, "HIV", question, [OTHERS], []) == [True, True, True]
+    assert answers(monkeypatch, model, "flu", question, [[SMITH, HIV, 3, 6]], []) == [False, True, True]
+    assert answers(monkeypatch, model, "HIV", question, [[SMITH, HIV, 3, 6]], []) == [True, True, True]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda each: each.__name__)
+def test_who_is_not_there_cannot_be_added(model: str, forgery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Ms Smith has, and whatever the answer would be: the bank is named, and has none."""
+    with_shares(monkeypatch, forgery)
+    bank = DishonestCutter([[OTHERS]])
+    with pytest.raises(PeerBrokeProtocol, match="had other counts judged than those that came out") as caught:
+        bank.play(monkeypatch, MODELS[model], "flu")
+    assert caught.value.peer == "bank"
+    assert bank.told == []

@@ -3,11 +3,15 @@
 Nothing ties the groups of a check to a split. So the bank puts Ms Smith alone into a group, or into one with people
 whose disease it knows, reads the answer, withdraws, and asks again. Now the circuit refuses what is neither empty nor
 as large as the contract allows, whatever is in it; withdrawals are counted, and who lies about an answer is named.
+
+Then it adds people who are not there to its shares of the counts, so that she is in a group that is large enough. Now
+whoever adds anything to a share of a count has to guess secret weights of the clinic's, and is named before the answer;
+and by its transfers it can put each person into one part, once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +24,8 @@ from masquerade.anonymize import LocalView
 from masquerade.data import ranks_of
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
-from masquerade.protocol.sensitive.back_ends import blocks_satisfy
-from masquerade.protocol.sensitive.checks import PublicGroups, RemoteChecks, prepare_checks
+from masquerade.protocol.sensitive.checks import PublicGroups, RemoteChecks, split_rows
+from masquerade.protocol.sensitive.verdict import SharedRows
 from protocol.party_scripts import party_script
 from protocol.test_mashup import SCHEMA, contract_of
 
@@ -114,12 +118,60 @@ def test_the_answer_does_not_depend_on_one_persons_disease(model: str, monkeypat
         ]
 
 
-def test_by_encryption_neither(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(home(prepare_checks), "keeps_trees", lambda *_: False)
-    monkeypatch.setattr(home(blocks_satisfy), "cheaper", lambda _: "encryption")
+def with_shares(monkeypatch: pytest.MonkeyPatch, changed: Callable[[SharedRows], None]) -> None:
+    """The bank changes its shares of all that came out before it goes on."""
+
+    def forged(pair: Any, groups: Any, n_values: int, values: Any, parts: Any) -> Any:
+        rows = yield from split_rows(pair, groups, n_values, values, parts)
+        if parts is not None:
+            rows = SharedRows(rows.counts.copy(), rows.tags.copy())
+            changed(rows)
+        return rows
+
+    monkeypatch.setattr(home(split_rows), "split_rows", forged)
+
+
+def three_invented(rows: SharedRows) -> None:
+    """Three people more in the first group, all with one disease."""
+    rows.counts[0, 1] += 3
+
+
+def three_of_different_diseases(rows: SharedRows) -> None:
+    rows.counts[0, :3] += 1
+
+
+def three_with_a_guess(rows: SharedRows) -> None:
+    """Three people more, and a tag that would fit if the weights were what they are not."""
+    rows.counts[0, 1] += 3
+    rows.tags[0] += np.uint64(3 << 40)
+
+
+def another_disease(rows: SharedRows) -> None:
+    """As many people as before, one of them with another disease: asks how many have it, not whether anybody has."""
+    rows.counts[0, 0] -= 1
+    rows.counts[0, 1] += 1
+
+
+def moved_to_another_group(rows: SharedRows) -> None:
+    """What is added to one group is taken from another."""
+    rows.counts[0, 1] += 3
+    rows.counts[1, 1] -= 3
+
+
+FORGERIES = (three_invented, three_of_different_diseases, three_with_a_guess, another_disease, moved_to_another_group)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda each: each.__name__)
+def test_who_is_not_there_cannot_be_added(model: str, forgery: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Ms Smith has, and whatever the answer would be: the bank is named, and has none."""
+    with_shares(monkeypatch, forgery)
     for disease in ("flu", "HIV"):
-        told = answers(monkeypatch, MODELS["confidence-bounding"], disease, [[SMITH]], [[SMITH, FLU], OTHERS])
-        assert told == [False, False]
+        bank = DishonestBank([[[SMITH], OTHERS]])
+        with pytest.raises(PeerBrokeProtocol, match="had other counts judged than those that came out") as caught:
+            bank.play(monkeypatch, MODELS[model], disease)
+        assert caught.value.peer == "bank"
+        assert bank.told == []
 
 
 def test_groups_as_large_as_the_contract_allows_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from homes import home
-from masquerade.crypto import PaillierPublic, homomorphic as paillier, row_distinct
+from masquerade.crypto import PaillierPublic, homomorphic as paillier
 from masquerade.crypto.homomorphic import PaillierSecret
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol.pairs import prepare_pair
-from masquerade.protocol.sensitive.back_ends import blocks_satisfy
+from masquerade.protocol.sensitive.costs import Packing
 from masquerade.protocol.sensitive.histogram import Bounds
-from masquerade.protocol.sensitive.homomorphic import homomorphic_rows
+from masquerade.protocol.sensitive.homomorphic import homomorphic_group_bits
 
 NAMES = ("clinic", "bank")
 PEOPLE, GROUPS, VALUES = 12, 4, 3
@@ -68,21 +68,14 @@ class MarkedNoise(MarkingKey):
 
 def play(monkeypatch: pytest.MonkeyPatch, clinic: PaillierSecret, groups: list[int]) -> None:
     """The clinic with this key, against the real bank, which adds up its groups."""
-    monkeypatch.setattr(home(homomorphic_rows), "generate_paillier", lambda _: clinic)
+    monkeypatch.setattr(home(homomorphic_group_bits), "generate_paillier", lambda _: clinic)
+    monkeypatch.setattr(home(homomorphic_group_bits), "packing_for", lambda bounds: Packing.of(bounds, 0))
     labels = [np.arange(PEOPLE, dtype=np.uint64) % VALUES, np.array(groups, np.uint64)]
 
-    def part(me: int) -> Script[bool]:
+    def part(me: int) -> Script[Any]:
         pair = yield from prepare_pair(me, NAMES, b"test")
-        answer: Any = yield from blocks_satisfy(
-            pair,
-            labels[me],
-            lambda width, packed: row_distinct(VALUES, width, 1, packed),
-            Bounds(PEOPLE, (VALUES, max(groups) + 1)),
-            [max(groups) + 1],
-            grouped_by=1,
-            back_end="encryption",
-        )
-        return bool(answer[0])
+        bounds = Bounds(PEOPLE, (VALUES, max(groups) + 1))
+        return (yield from homomorphic_group_bits(pair, labels[me], 1, bounds))
 
     run_together({name: part(me) for me, name in enumerate(NAMES)})
 

@@ -204,7 +204,7 @@ BY_TDS = '[[privacy]]\nmodel = "l-diversity"\nqid = ["birth_date", "sex", "job"]
         pytest.param(
             DIVERSE[: DIVERSE.index("[[privacy]]")] + wide("l-diversity", "l = 3") + MONDRIAN + 'merge = "small"\n',
             120,
-            {"cuts-settled", "split-groups", "level-cuts"},
+            {"cuts-settled", "parts-rows", "level-cuts"},
             id="mondrian",
         ),
         pytest.param(
@@ -216,7 +216,7 @@ BY_TDS = '[[privacy]]\nmodel = "l-diversity"\nqid = ["birth_date", "sex", "job"]
         pytest.param(
             DIVERSE.replace("k = 10", "k = 4").replace("[algorithm]\n", BY_TDS),
             600,
-            {"settled", "split-groups"},
+            {"settled", "parts-rows"},
             id="tds",
         ),
     ],

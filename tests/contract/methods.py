@@ -196,7 +196,7 @@ ALIGNMENT = {
     *("share-key", "share-store", "common-values"),
 }
 TWO_PARTIES = {"pair-base", "circuit-garbled", "circuit-input", "circuit-output", "histogram-ask", "histogram-trees"}
-SENSITIVE_ELSEWHERE = {"sensitive-values", "most-parts", "values-ask", "values-trees", "split-groups"}
+SENSITIVE_ELSEWHERE = {"sensitive-values", "most-parts", "parts-ask", "parts-rows", "row-weights", "counts-proof"}
 MANY_PARTIES = {"session-nonce", "base-transfers", "shared-masked", "shared-result"}
 
 BOUNDARIES = (

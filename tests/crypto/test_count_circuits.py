@@ -13,7 +13,6 @@ from examples import examples
 from masquerade.crypto import Builder, Circuit, count_circuits as circuits, to_bits, words
 from masquerade.crypto.circuit import evaluate
 from masquerade.errors import ParameterError
-from masquerade.protocol.sensitive.back_ends import row_inputs
 
 WIDTH = 8
 rows_of_counts = st.lists(st.integers(0, 25), min_size=1, max_size=6)
@@ -24,9 +23,14 @@ def judged(circuit: Circuit, row: list[int], masks: int) -> int:
     rng = np.random.default_rng(masks)
     left = rng.integers(0, 1 << WIDTH, len(row))
     right = [(cell - int(mask)) % (1 << WIDTH) for cell, mask in zip(row, left, strict=True)]
-    shares = [to_bits(side, WIDTH).T.reshape(-1, 1) for side in (left, np.array(right))]
-    inputs = row_inputs(circuit, 0, shares[0]) | row_inputs(circuit, 1, shares[1])
-    (out,) = evaluate(circuit, inputs)["good"][:, 0]
+    sides = (left, np.array(right))
+    inputs = {f"row {party}": to_bits(side, WIDTH).T.reshape(-1, 1) for party, side in enumerate(sides)}
+    if "told" in circuit.outputs:
+        inputs |= {f"total {party}": to_bits([side.sum() % (1 << WIDTH)], WIDTH) for party, side in enumerate(sides)}
+    found = evaluate(circuit, inputs)
+    if "told" in circuit.outputs:
+        assert np.array_equal(found["told"][:, 0], to_bits([*row, sum(row)], WIDTH).T.ravel())
+    (out,) = found["good"][:, 0]
     return int(out)
 
 
@@ -49,9 +53,8 @@ def test_equality(left: list[bool], right: list[bool]) -> None:
 @given(rows_of_counts, st.integers(1, 7), st.integers(0, 99))
 def test_distinct_values(row: list[int], least: int, masks: int) -> None:
     different = sum(cell > 0 for cell in row)
-    for made in (circuits.row_distinct, circuits.row_different):
-        circuit = made(len(row), WIDTH, least)
-        assert judged(circuit, row, masks) == (different == 0 or different >= least)
+    circuit = circuits.row_distinct(len(row), WIDTH, least)
+    assert judged(circuit, row, masks) == (different == 0 or different >= least)
 
 
 @settings(max_examples=examples(80), deadline=None)
@@ -74,10 +77,10 @@ def test_a_bound_is_a_fraction() -> None:
 @given(rows_of_counts, st.integers(1, 7), st.integers(0, 60), st.integers(0, 99))
 def test_rows_that_are_too_small_are_refused(row: list[int], values: int, least: int, masks: int) -> None:
     allowed = sum(row) == 0 or sum(row) >= least
-    for made in (circuits.row_distinct, circuits.row_different):
-        judge = made(len(row), WIDTH, values)
-        expected = allowed and bool(judged(judge, row, masks))
-        assert judged(circuits.sized(judge, WIDTH, least), row, masks) == expected
+    judge = circuits.row_distinct(len(row), WIDTH, values)
+    expected = allowed and bool(judged(judge, row, masks))
+    for tells in (False, True):
+        assert judged(circuits.sized(judge, WIDTH, least, tells=tells), row, masks) == expected
 
 
 def test_what_both_parts_of_a_sized_circuit_need_is_built_once() -> None:
@@ -87,11 +90,9 @@ def test_what_both_parts_of_a_sized_circuit_need_is_built_once() -> None:
     assert circuits.sized(bounded, WIDTH, 20).n_and <= bounded.n_and + 2 * WIDTH + 2
 
 
-def test_prepared_words_take_less_than_half_of_the_gates() -> None:
-    small, large = (
-        circuits.sized(made(14, WIDTH, 3), WIDTH, 20) for made in (circuits.row_different, circuits.row_distinct)
-    )
-    assert small.n_and < large.n_and / 2
+def test_a_circuit_that_tells_what_it_judged_adds_no_total_up() -> None:
+    silent, telling = (circuits.sized(circuits.row_distinct(14, WIDTH, 3), WIDTH, 20, tells=tells) for tells in (0, 1))
+    assert telling.n_and <= silent.n_and - 10 * WIDTH
 
 
 # How counts are distributed: entropy, the most frequent value, distance from a whole.

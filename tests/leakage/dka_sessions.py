@@ -24,7 +24,7 @@ from masquerade.protocol import ASSEMBLER, Assembly, Contract, Participant
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.method import LOCAL_ALGORITHMS, Dka as DkaMethod
 from masquerade.protocol.dka.side import Side
-from masquerade.protocol.sensitive.back_ends import blocks_satisfy
+from masquerade.protocol.sensitive.back_ends import shared_tests
 from masquerade.protocol.sensitive.histogram import Bounds
 from masquerade.protocol.sensitive.sorted_histogram import Sorting
 from masquerade.utility import Comparison, holders_error, losses_of, shown_to_others
@@ -121,7 +121,7 @@ class Dka:
         tables = self.tables_of(private)
         for name, (table, ids) in tables.items():
             scripts[name] = DkaMethod.of(self.contract).party(Participant(name, self.contract, table, ids), Notebook())
-        back_ends = home(blocks_satisfy)
+        back_ends = home(shared_tests)
         with (
             patch.object(back_ends, "cheaper", lambda _: self.back_end),
             patch.object(back_ends, "sorting_for", lambda bounds, *_: Sorting.of(bounds, 1) if self.sorts else None),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 import masquerade as mq
-from homes import home
 from leakage.bounded_simulator import within_boundaries
 from leakage.coins import Recording, Tapes, recorded
 from leakage.level_simulator import LevelSimulator, groups_of, levels
@@ -24,8 +21,7 @@ from masquerade.protocol import ASSEMBLER, Assembly, Contract, terms_of
 from masquerade.protocol.assembling import assemble
 from masquerade.protocol.boundaries import BoundaryStart
 from masquerade.protocol.mondrian.levels import SCORE_BITS
-from masquerade.protocol.sensitive.back_ends import blocks_satisfy
-from masquerade.protocol.sensitive.checks import prepare_checks, remote_parts
+from masquerade.protocol.sensitive.checks import remote_parts
 from masquerade.protocol.tds.party import bid_words
 from masquerade.utility import SCORES
 from papers.paper_tables import JOB, SEX
@@ -58,7 +54,6 @@ class Mashup:
 
     name: str
     contract: Contract
-    back_end: str | None = None  # of joint histograms, where it is not the cheaper one
     schema: mq.Schema = SCHEMA
     quarrel: bool = False  # about the class: the session ends when it is found
     simulator: type[MashupSimulator] = MashupSimulator
@@ -118,11 +113,7 @@ class Mashup:
         tables = self.tables(private)
         for name, (table, ids) in tables.items():
             scripts[name] = party_script(name, self.contract, table, ids, left_out=("Diary",))
-        with ExitStack() as otherwise:
-            if self.back_end is not None:  # as with more values than trees are kept of
-                otherwise.enter_context(patch.object(home(blocks_satisfy), "cheaper", lambda _: self.back_end))
-                otherwise.enter_context(patch.object(home(prepare_checks), "keeps_trees", lambda *_: False))
-            made = recorded(scripts, tapes, DataError if self.quarrel else None)
+        made = recorded(scripts, tapes, DataError if self.quarrel else None)
         made.results["rows"] = {name: table.common for name, (table, _) in tables.items()}
         return made
 
@@ -132,7 +123,7 @@ class Mashup:
         own = {name: table.take(recording.results["rows"][name]) for name, (table, _) in tables.items()}
         sizes = {name: len(ids) for name, (_, ids) in tables.items()}
         simulator = self.simulator(self.contract, own, sizes, recording)
-        return simulator.views(ends_early=self.quarrel, back_end=self.back_end or "transfers")
+        return simulator.views(ends_early=self.quarrel)
 
 
 def people(random: np.random.Generator) -> pa.Table:
@@ -165,9 +156,8 @@ MASHUPS = [
     Mashup("mashup, Algorithm 2", contract_of(K, TWO, adversary="malicious", epsilon=0.01, nonce=NONCE)),
     Mashup("mashup, sensitive elsewhere", contract_of(DIVERSE, TWO, sensitive=SICK, argmax="plain", nonce=NONCE)),
     Mashup(
-        "mashup, sensitive elsewhere, by encryption",
+        "mashup, sensitive at a holder of the QID",
         contract_of(DIVERSE, TWO, sensitive={"Disease": "loans"}, argmax="plain", nonce=NONCE),
-        back_end="encryption",
     ),
 ]
 

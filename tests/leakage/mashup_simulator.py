@@ -81,7 +81,7 @@ class MashupSimulator:
         """Whether something is prepared before the rounds."""
         return self.method.argmax == "secure" or bool(self.contract.bounded) or any(True for _ in self._remote())
 
-    def views(self, *, ends_early: bool, back_end: str) -> Views:
+    def views(self, *, ends_early: bool) -> Views:
         """Class, rounds, end, columns, one after the other; it ends early when the parties differ about the class."""
         self._classes()
         if not ends_early:
@@ -89,7 +89,7 @@ class MashupSimulator:
             self._sensitive_values()
             self._most_parts()
             self._rounds()
-            self._columns(back_end)
+            self._columns()
         return self.made
 
     def _within_boundaries(self) -> None:
@@ -226,7 +226,7 @@ class MashupSimulator:
         """A party's column as it is released."""
         return self.seen[name].released(self.local[name].released(column))
 
-    def _columns(self, back_end: str) -> None:
+    def _columns(self) -> None:
         """The released cells in the common order, one's own steps, what each attribute lost."""
         qid = {column.name for column in self.contract.qid_columns}
         for name in self.parties:
@@ -256,7 +256,7 @@ class MashupSimulator:
                 left_out=["Diary"],
                 seconds=dict.fromkeys(took, 0.0),
                 suppressed=len(own) - self.seen[name].n_records,
-                histograms_by=[back_end] if name in self.counted else [],
+                histograms_by=["transfers"] if name in self.counted else [],
                 query_error=holders_error(comparison),
             )
             self._tell(name, columns, (ASSEMBLER,))

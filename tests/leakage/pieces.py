@@ -12,7 +12,7 @@ import pyarrow as pa
 from experiments import of_experiments
 from leakage.coins import Tapes
 from leakage.masked import NAMES, REPEAT, Piece
-from masquerade.crypto import BidWords, PrfReceiver, PrfSender, SecretKey, row_distinct
+from masquerade.crypto import BidWords, PrfReceiver, PrfSender, SecretKey, row_distinct, sized
 from masquerade.net import Receive, Script, Send
 from masquerade.privacy import KAnonymity
 from masquerade.protocol.align.align import who_differs
@@ -26,11 +26,11 @@ from masquerade.protocol.learn.shared_numbers import multiplied, prepare_shared_
 from masquerade.protocol.learn.sums import Openings, prepare_aggregation
 from masquerade.protocol.pairs import BaseTransfers, prepare_pair
 from masquerade.protocol.providers import circuits, shared_counts as shared_bits
-from masquerade.protocol.sensitive.back_ends import blocks_of_rows_satisfy
-from masquerade.protocol.sensitive.checks import PublicGroups, hide_values, split_rows
-from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares, row_bits
-from masquerade.protocol.sensitive.homomorphic import homomorphic_rows, looked_up_bits
+from masquerade.protocol.sensitive.checks import PublicGroups, split_rows
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
+from masquerade.protocol.sensitive.homomorphic import homomorphic_group_bits, looked_up_bits
 from masquerade.protocol.sensitive.sorted_histogram import Sorting, sorted_histogram
+from masquerade.protocol.sensitive.verdict import SharedRows, blocks_satisfy
 
 ssi = of_experiments("_ssi")
 
@@ -85,8 +85,9 @@ def split(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """The shared counts of the first party's values in the second's parts of two groups."""
     own = labels(number, me, world)
     groups = PublicGroups(np.arange(N), np.array([2, 2]), np.array([2, 2]), 4)
-    trees = yield from hide_values(setup, own if number == 0 else None, N, 3)
-    return (yield from split_rows(setup, trees, groups, own if number == 1 else None, 3))
+    values, parts = (own, None) if number == 0 else (None, own)
+    rows = yield from split_rows(setup, groups, 3, values, parts)
+    return np.concatenate((rows.counts, rows.tags[:, None]), axis=1)
 
 
 def look_up(setup: Any, number: int, me: int, world: int) -> Script[Any]:
@@ -111,17 +112,18 @@ def threshold(setup: Any, number: int, me: int, world: int) -> Script[Any]:
 
 def verdict(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     """Whether every group has two values: it does, in two ways."""
-    table = np.zeros((3, 3), np.uint16)
-    table[:-1, :-1] = [[[1, 1], [1, 1]], [[2, 1], [0, 0]]][world]
-    circuit = row_distinct(2, BOUNDS.width, 2)
-    rows = row_bits(share(table, number, me)[:-1, :-1], BOUNDS.width)
-    return (yield from blocks_of_rows_satisfy(setup, rows, circuit, [2]))
+    table = np.array([[[1, 1], [1, 1]], [[2, 1], [0, 0]]][world], np.uint16)
+    weights = np.array([1 << 40, 3 << 60, 12345], np.uint64)
+    tags = (table * (weights[:-1] + weights[-1])).sum(axis=1, dtype=np.uint64)
+    ours = np.array([4711, 1 << 63], np.uint64)
+    rows = SharedRows(share(table, number, me), ours if number == me else tags - ours, weights if number == 0 else None)
+    circuit = sized(row_distinct(2, BOUNDS.width, 2), BOUNDS.width, 2, tells=True)
+    return (yield from blocks_satisfy(setup, rows, circuit, [2]))
 
 
 def encryption(setup: Any, number: int, me: int, world: int) -> Script[Any]:
-    """The shared rows of the joint table, by homomorphic encryption."""
-    found = yield from homomorphic_rows(setup, labels(number, me, world), BOUNDS, 0)
-    return found[0]
+    """Whether each record's cell of the joint table is above 1, as shares, by homomorphic encryption."""
+    return (yield from homomorphic_group_bits(setup, labels(number, me, world), 2, BOUNDS))
 
 
 @cache

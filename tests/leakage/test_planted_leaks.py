@@ -124,12 +124,12 @@ LEAKS = [
         f"{WORLDS}[sorted histogram]",
     ),
     Planted(
-        "parts of groups that are not masked",
+        "rows of values that are not masked",
         [
             (
                 ValueSender,
-                "by_group, told = self._sums(rows, starts, n_parts)",
-                "by_group, told = self._sums(rows, starts, n_parts)\n        told[:] = 0",
+                "rows, tags = self._add(seeds, self._take(len(wanted)))",
+                "rows, tags = self._add(seeds, self._take(len(wanted)))\n        rows[:] = 0",
             )
         ],
         f"{WORLDS}[split counts]",

@@ -21,7 +21,6 @@ from masquerade.protocol.mondrian.checks import CutChecks, CutsSettled
 from masquerade.protocol.mondrian.levels import LevelCuts
 from masquerade.protocol.mondrian.method import JointMondrian
 from masquerade.protocol.mondrian.own_cuts import BestCuts
-from masquerade.protocol.sensitive import checks as sensitive_checks
 from papers.paper_tables import JOB
 from protocol.tampering import changing
 from protocol.test_joint_mondrian import QID, contract_of
@@ -135,15 +134,6 @@ def test_what_has_no_size_is_refused_with_what_to_do() -> None:
     contract = contract_of(bounding, HOLDERS, sensitive={SICK: "clinic"})
     with pytest.raises(ParameterError, match="add k-anonymity over"):
         refuse(JointMondrian().refusals(proposal_of(contract)))
-
-
-def test_values_of_which_no_trees_are_kept_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many of them are counted by the joint histogram."""
-    table = people(60, 7)
-    monkeypatch.setattr(sensitive_checks, "keeps_trees", lambda *_: False)
-    alone = mq.anonymize(table, DIVERSE, mq.Mondrian(merge="small"), sensitive=[SICK])
-    joined = run_mashup(table, clinic_holds())
-    assert bag(joined.table.select([*QID, SICK])) == bag(alone.table.select([*QID, SICK]))
 
 
 def test_each_qid_has_its_own_checks() -> None:

@@ -13,22 +13,14 @@ from numpy.typing import NDArray
 
 from crypto.two_parties import looks_random
 from examples import examples
-from masquerade.crypto import Circuit, row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
 from masquerade.progress import Stage, silent
 from masquerade.protocol.pairs import Pair, prepare_pair
-from masquerade.protocol.sensitive.back_ends import (
-    blocks_of_rows_satisfy,
-    blocks_satisfy,
-    cheaper,
-    expected_seconds,
-    expected_seconds_of_rows,
-    shared_tests,
-)
-from masquerade.protocol.sensitive.costs import Packing, packing_for
-from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares, row_bits
+from masquerade.protocol.sensitive.back_ends import cheaper, expected_seconds, shared_tests
+from masquerade.protocol.sensitive.costs import packing_for
+from masquerade.protocol.sensitive.histogram import Bounds, joint_histogram, looked_up, reached_shares
 from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta")
@@ -99,37 +91,6 @@ def test_many_records_and_labels_go_in_batches() -> None:
     assert 0 < np.count_nonzero(own >= 22) < 40_000
     assert sum(heard.kind == "histogram-trees" for heard in wire.heard) > 2
     assert bounds.receiver == 1  # trees with few leaves are cheaper
-
-
-@settings(max_examples=examples(15), deadline=None)
-@given(labelled(), st.integers(1, 4), st.sampled_from([0, 1]))
-def test_one_bit_for_all_groups(drawn: tuple[tuple[Labels, Labels], Bounds], least: int, grouped_by: int) -> None:
-    labels, bounds = drawn
-    columns = bounds.labels[1 - grouped_by]
-    table = counted(labels, bounds)[:-1, :-1]
-    rows = table if grouped_by == 0 else table.T
-    cases: list[tuple[Circuit, bool]] = [
-        (
-            row_distinct(columns, bounds.width, least),
-            all(np.count_nonzero(row) in range(least, 99) or not row.any() for row in rows),
-        ),
-        (row_bounded(columns, bounds.width, (1, 2)), all(2 * row.max() <= row.sum() for row in rows)),
-    ]
-
-    def part(me: int) -> Part:
-        def run(pair: Pair) -> Script[list[bool]]:
-            share = yield from joint_histogram(pair, labels[me], bounds)
-            given = row_bits((share if grouped_by == 0 else share.T)[:-1, :-1], bounds.width)
-            answers: list[bool] = []
-            for circuit, _ in cases:
-                good = yield from blocks_of_rows_satisfy(pair, given, circuit, [given.shape[1]])
-                answers += good.tolist()
-            return answers
-
-        return run
-
-    left, right = together(part)
-    assert left == right == [expected for _, expected in cases]
 
 
 def heard_by(name: str, labels: tuple[Labels, Labels], bounds: Bounds, k: int) -> list[SentMessage]:
@@ -263,68 +224,6 @@ def test_encryption_in_several_pieces_a_record(encryptor: int) -> None:
     assert bytes_sent == {"labels": 512 * 60 * 3, "groups": 512 * 5 * 3}
 
 
-@settings(max_examples=examples(3), deadline=None)
-@given(labelled(), st.integers(1, 4), st.sampled_from([0, 1]))
-def test_rows_are_judged_the_same_by_encryption(
-    drawn: tuple[tuple[Labels, Labels], Bounds], least: int, grouped_by: int
-) -> None:
-    labels, bounds = drawn
-    columns = bounds.labels[1 - grouped_by]
-    table = counted(labels, bounds)[:-1, :-1]
-    rows = table if grouped_by == 0 else table.T
-    distinct = all(np.count_nonzero(row) >= least or not row.any() for row in rows)
-    bounded = all(2 * row[0] <= row.sum() for row in rows)
-
-    def part(me: int) -> Part:
-        def run(pair: Pair) -> Script[list[bool]]:
-            def judged(circuit: Any) -> Script[bool]:
-                good = yield from blocks_satisfy(
-                    pair,
-                    labels[me],
-                    circuit,
-                    bounds,
-                    [bounds.labels[grouped_by]],
-                    grouped_by=grouped_by,
-                    back_end="encryption",
-                )
-                return bool(good)
-
-            one = yield from judged(lambda width, packed: row_distinct(columns, width, least, packed))
-            other = yield from judged(lambda width, packed: row_bounded(columns, width, (1, 2), (0,), together=packed))
-            assert pair.histograms_by == {"encryption"}
-            return [one, other]
-
-        return run
-
-    left, right = together(part)
-    assert left == right == [distinct, bounded]
-
-
-def test_rows_of_several_pieces() -> None:
-    """300 values in two ciphertexts a record; then one of five groups has a single value."""
-    groups = np.arange(300, dtype=np.uint64) % 5
-    values = (np.arange(300, dtype=np.uint64) * 7) % 300
-    bounds = Bounds(300, (5, 300))
-    assert Packing.of(bounds, 1).pieces == 2
-    for change in (False, True):
-        if change:
-            values[groups == 4] = 99
-        labels = groups, values
-
-        def part(me: int, labels: tuple[Labels, Labels] = labels) -> Part:
-            return lambda pair: blocks_satisfy(
-                pair,
-                labels[me],
-                lambda width, packed: row_distinct(300, width, 2, packed),
-                bounds,
-                [5],
-                grouped_by=0,
-                back_end="encryption",
-            )
-
-        assert together(part) == [not change, not change]
-
-
 @pytest.mark.parametrize(
     ("kind", "guilty"), [("histogram-key", "anna"), ("histogram-labels", "anna"), ("histogram-groups", "berta")]
 )
@@ -342,8 +241,6 @@ def test_a_short_message_of_encryption_is_its_senders_fault(kind: str, guilty: s
 def test_the_choice_does_not_depend_on_who_is_first(n: int, p: int, q: int) -> None:
     one, other = Bounds(n, (p, q)), Bounds(n, (q, p))
     assert expected_seconds(one) == expected_seconds(other)
-    for grouped_by in (0, 1):
-        assert expected_seconds_of_rows(one, grouped_by) == expected_seconds_of_rows(other, 1 - grouped_by)
 
 
 # Measured once on one core: processor seconds of the party with more to do, or of both where they take turns.
@@ -378,9 +275,6 @@ def test_the_cheaper_way_is_chosen_from_public_figures() -> None:
     # With many records who has fewer labels encrypts.
     assert packing_for(Bounds(1_000_000, (30, 30_000))).encryptor == 0
     assert packing_for(Bounds(1_000_000, (30_000, 30))).encryptor == 1
-    # The groups of a million people in tens of thousands, and a hundred diseases.
-    assert cheaper(expected_seconds_of_rows(Bounds(1_000_000, (40_000, 100)), 0)) == "encryption"
-    assert cheaper(expected_seconds_of_rows(Bounds(30_162, (603, 30)), 0)) == "transfers"
 
 
 def test_the_chosen_way_is_told() -> None:

@@ -14,7 +14,6 @@ from hypothesis import given, settings, strategies as st
 
 import masquerade as mq
 from examples import examples
-from homes import home
 from masquerade.anonymize import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import kind_of
@@ -22,14 +21,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.privacy import GroupRequirement
 from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE
-from masquerade.protocol.sensitive.back_ends import blocks_satisfy
-from masquerade.protocol.sensitive.checks import (
-    MostParts,
-    RemoteChecks,
-    SensitiveValues,
-    prepare_checks,
-    refuse_remote_sensitive,
-)
+from masquerade.protocol.sensitive.checks import MostParts, RemoteChecks, SensitiveValues, refuse_remote_sensitive
 from papers.paper_tables import loan_table
 from protocol.party_scripts import party_script
 from protocol.tampering import changing
@@ -95,24 +87,13 @@ def test_hidden_scores_and_hidden_values_go_together() -> None:
     assert Counter(heard.kind for heard in wire.heard)["score"] == 0
 
 
-@pytest.mark.parametrize(("way", "keeps"), [("transfers", True), ("transfers", False), ("encryption", False)], ids=str)
-def test_the_way_to_the_histogram_is_told_and_changes_nothing(
-    way: str, keeps: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(home(prepare_checks), "keeps_trees", lambda *_: keeps)
-    if way == "encryption":  # which the model would choose for a million records
-        monkeypatch.setattr(home(blocks_satisfy), "cheaper", lambda _: way)
+def test_the_way_to_the_histogram_is_told() -> None:
     table, requirement = sick_loans(), MODELS[1]
     holders = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
     contract = contract_of(requirement, holders, sensitive={"Disease": "clinic"}, argmax="plain")
-    wire = Wire()
-    release = run_mashup(table, contract, wire=wire)
+    release = run_mashup(table, contract)
     is_that_of_one_table(release, table, requirement)
-    assert release.settings["joint_histogram"] == way
-    kinds = {heard.kind for heard in wire.heard}
-    used = {"histogram-labels", "histogram-trees", "values-trees"} & kinds
-    [expected] = {"encryption": ["histogram-labels"]}.get(way, ["values-trees" if keeps else "histogram-trees"])
-    assert used == {expected}
+    assert release.settings["joint_histogram"] == "transfers"
 
 
 def test_without_remote_values_no_histogram_is_told() -> None:

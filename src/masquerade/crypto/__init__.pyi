@@ -20,10 +20,10 @@ from .circuits_library import (
 )
 from .count_circuits import (
     all_equal as all_equal,
+    all_of_blocks as all_of_blocks,
     at_most as at_most,
     both as both,
     close as close,
-    equal_blocks as equal_blocks,
     log2 as log2,
     mixed as mixed,
     public_log2 as public_log2,
@@ -31,7 +31,6 @@ from .count_circuits import (
     recursive as recursive,
     row_bounded as row_bounded,
     row_close as row_close,
-    row_different as row_different,
     row_distinct as row_distinct,
     row_mixed as row_mixed,
     row_recursive as row_recursive,
@@ -119,8 +118,9 @@ from .punctured_trees import Words as Words, WordType as WordType, random_words 
 from .rings import Elements as Elements, PowerOfTwo as PowerOfTwo, WidePowerOfTwo as WidePowerOfTwo
 from .secure_sum import MaskKey as MaskKey, PairwiseMasks as PairwiseMasks, unmask_sum as unmask_sum
 from .split_counts import (
+    PartReceiver as PartReceiver,
     Rows as Rows,
-    ValueReceiver as ValueReceiver,
+    Tags as Tags,
     ValueSender as ValueSender,
     tree_batches as tree_batches,
 )

@@ -2,16 +2,14 @@
 
 circuit            inputs                        output       ANDs
 reached            "share 0", "share 1"          "reached"    w − 1
-equal_blocks       "bits 0", "bits 1"            "holds"      n − 1 a block of n
+all_equal          "bits 0", "bits 1"            "holds"      n − 1
+all_of_blocks      "good"                        "holds"      n − 1 a block of n
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
-row_different      "row 0", "minus 1", "total …" "good"       w a cell
 sized              those of the row's circuit    "good"       those of the row's circuit, and about w a cell
 
-Shares are additive modulo 2^w. A row is the concatenation of its cells' words, lowest bits first. `together` is how
-many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell. "minus 1"
-is party 1's row with each word's sign changed; "total 0" and "total 1" are what each party's words of the row add up
-to.
+Shares are additive modulo 2^w. A row is the concatenation of its cells' words, lowest bits first; so is "told", a
+second output of `sized` where it is asked for, of the cells and their total: the counts that were judged.
 """
 
 from __future__ import annotations
@@ -43,19 +41,21 @@ def reached(width: int) -> Circuit:
     return build.build()
 
 
+@lru_cache(maxsize=64)
 def all_equal(size: int) -> Circuit:
     """Test whether two bit strings are equal: every XOR of their bits is 0."""
-    return equal_blocks((size,))
+    build = Builder()
+    left, right = (build.input(f"bits {party}", size) for party in range(2))
+    build.output("holds", [build.all_of([build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)])])
+    return build.build()
 
 
 @lru_cache(maxsize=8)
-def equal_blocks(sizes: tuple[int, ...]) -> Circuit:
-    """Test whether two bit strings are equal in each of several neighbouring blocks."""
+def all_of_blocks(sizes: tuple[int, ...]) -> Circuit:
+    """Compute the AND of the bits of each of several neighbouring blocks."""
     build = Builder()
-    left, right = (build.input(f"bits {party}", sum(sizes)) for party in range(2))
-    same = [build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)]
-    ends = list(accumulate(sizes))
-    build.output("holds", [build.all_of(same[end - size : end]) for size, end in zip(sizes, ends, strict=True)])
+    bits, ends = build.input("good", sum(sizes)), list(accumulate(sizes))
+    build.output("holds", [build.all_of(bits[end - size : end]) for size, end in zip(sizes, ends, strict=True)])
     return build.build()
 
 
@@ -69,9 +69,9 @@ def both() -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Circuit:
+def row_distinct(columns: int, width: int, least: int) -> Circuit:
     """Distinct ℓ-diversity: at least `least` cells are non-empty, or all are empty. About 2·w ANDs per cell."""
-    build, cells = row_inputs(columns, width, together)
+    build, cells = row_inputs(columns, width)
     present = [words.is_zero(build, cell) ^ 1 for cell in cells]
     different = words.population(build, present)
     nobody = build.all_of([bit ^ 1 for bit in present])
@@ -80,29 +80,8 @@ def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Cir
 
 
 @lru_cache(maxsize=64)
-def row_different(columns: int, width: int, least: int) -> Circuit:
-    """Distinct ℓ-diversity as `row_distinct`, where parties prepare their shares: about w ANDs per cell.
-
-    A cell is empty where one share is minus the other, which takes no sum. Nor does the row's total, of which each
-    party adds up its shares by itself.
-    """
-    build = Builder()
-    left, right = build.input("row 0", columns * width), build.input("minus 1", columns * width)
-    total = words.add(build, build.input("total 0", width), build.input("total 1", width))
-    cells = (slice(at, at + width) for at in range(0, columns * width, width))
-    different = words.population(build, [words.equal(build, left[cell], right[cell]) ^ 1 for cell in cells])
-    build.output("good", [build.either(words.is_zero(build, total), below(build, different, least) ^ 1)])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
 def row_bounded(
-    columns: int,
-    width: int,
-    most: tuple[int, int],
-    bounded: tuple[int, ...] | None = None,
-    k: int = 1,
-    together: int = 1,
+    columns: int, width: int, most: tuple[int, int], bounded: tuple[int, ...] | None = None, k: int = 1
 ) -> Circuit:
     """(α,k) and confidence bounding: no bounded cell exceeds most[0] / most[1] of the row, whose total is at least k.
 
@@ -111,7 +90,7 @@ def row_bounded(
     numerator, denominator = most
     if not 0 <= numerator <= denominator or not denominator:
         raise ParameterError(f"a bound must be a fraction between 0 and 1. Got {numerator}/{denominator}.")
-    build, cells = row_inputs(columns, width, together)
+    build, cells = row_inputs(columns, width)
     total = words.total(build, cells)
     which = range(columns) if bounded is None else bounded
     tests = [at_most(build, cells[at], total, most) for at in which]
@@ -131,38 +110,38 @@ def at_most(
     return words.at_least(build, bound, product, shallow=shallow)
 
 
-def sized(judge: Circuit, width: int, least: int, together: int = 1, *, or_empty: bool = True) -> Circuit:
+def sized(judge: Circuit, width: int, least: int, *, or_empty: bool = True, tells: bool = False) -> Circuit:
     """Judge a row as one of the above, and refuse one whose total is neither at least `least` nor, `or_empty`, 0.
 
     So a group that is too small gives the same answer whatever is in it. Gates that both parts need are built once.
+    If it `tells` what it judged, the cells and then the total, parties give their shares of the total, too: no more has
+    to be added up, as whoever weighs the cells weighs the total with them.
     """
     build = Builder()
     inputs = {name: build.input(name, judge.width(name)) for name in judge.inputs}
-    if "total 0" in inputs:
-        total = words.add(build, inputs["total 0"], inputs["total 1"])
-    else:
-        total = words.total(build, row_cells(build, [inputs["row 0"], inputs["row 1"]], width, together))
+    totals = [build.input(f"total {party}", width) for party in range(2) if tells]
+    cells = row_cells(build, [inputs["row 0"], inputs["row 1"]], width)
+    total = words.total(build, totals or cells)
     (good,) = build.include(judge, inputs)["good"]
     large = below(build, total, least) ^ 1
     allowed = build.either(words.is_zero(build, total), large) if or_empty else large
     build.output("good", [build.both(good, allowed)])
+    if tells:
+        build.output("told", [bit for cell in (*cells, total) for bit in cell])
     return build.build()
 
 
-def row_inputs(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
+def row_inputs(columns: int, width: int) -> tuple[Builder, list[Word]]:
     """Return a builder, and the cells of a row whose two shares are its inputs."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
-    return build, row_cells(build, shares, width, together)
+    return build, row_cells(build, shares, width)
 
 
-def row_cells(build: Builder, shares: Sequence[Word], width: int, together: int) -> list[Word]:
+def row_cells(build: Builder, shares: Sequence[Word], width: int) -> list[Word]:
     """Return the cells of a row from its two shares."""
-    cells: list[Word] = []
-    for at in range(0, len(shares[0]), together * width):
-        number = words.add(build, *(share[at : at + together * width] for share in shares))
-        cells += [number[start : start + width] for start in range(0, len(number), width)]
-    return cells
+    starts = range(0, len(shares[0]), width)
+    return [words.add(build, *(share[at : at + width] for share in shares)) for at in starts]
 
 
 def times_public(build: Builder, number: Word, factor: int, *, shallow: bool = False) -> Word:
@@ -286,28 +265,28 @@ Ratio = tuple[int, int]
 
 
 @lru_cache(maxsize=8)
-def row_mixed(columns: int, width: int, least: int, together: int = 1) -> Circuit:
+def row_mixed(columns: int, width: int, least: int) -> Circuit:
     """Entropy ℓ-diversity: an entropy of at least `least`, a number in the fixed point of `log2`."""
-    build, cells = row_inputs(columns, width, together)
+    build, cells = row_inputs(columns, width)
     build.output("good", [mixed(build, cells, least)])
     return build.build()
 
 
 @lru_cache(maxsize=64)
-def row_recursive(columns: int, width: int, most: Ratio, rank: int, together: int = 1) -> Circuit:
+def row_recursive(columns: int, width: int, most: Ratio, rank: int) -> Circuit:
     """Recursive (c,ℓ)-diversity: the largest cell is at most `most` times all from the one of this rank on."""
-    build, cells = row_inputs(columns, width, together)
+    build, cells = row_inputs(columns, width)
     build.output("good", [recursive(build, cells, most, rank)])
     return build.build()
 
 
 @lru_cache(maxsize=64)
-def row_close(columns: int, width: int, most: Ratio, n_records: int, *, ordered: bool, together: int = 1) -> Circuit:
+def row_close(columns: int, width: int, most: Ratio, n_records: int, *, ordered: bool) -> Circuit:
     """t-closeness: `close` of the row and of a whole of `n_records`, a further input."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
     whole = build.input("whole", columns * n_records.bit_length())
-    cells = row_cells(build, shares, width, together)
+    cells = row_cells(build, shares, width)
     size = n_records.bit_length()
     there = [whole[at : at + size] for at in range(0, len(whole), size)]
     build.output("good", [close(build, cells, there, most, words.constant(n_records, size), ordered=ordered)])

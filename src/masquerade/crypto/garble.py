@@ -192,14 +192,14 @@ class Garbling:
 
     def reveal(self, *names: str) -> bytes:
         """Return the tags of both labels, with which the evaluator can read these outputs."""
-        zeros = self._zeros_of(names)
+        zeros = self.zeros(*names)
         tweaks = _tag_tweaks(self.circuit, self.n_instances, self._tag_tweak, names)
         tags = [_tags(self._hash, labels, tweaks) for labels in (zeros, zeros ^ self._delta)]
         return np.stack(tags).tobytes()
 
     def decode(self, message: bytes, *names: str) -> dict[str, Bits]:
         """Return these outputs, from the evaluator's labels."""
-        zeros = self._zeros_of(names)
+        zeros = self.zeros(*names)
         labels = _from_bytes(message, zeros.shape, "labels of the outputs")
         differences = labels ^ zeros
         ones = (differences == self._delta).all(axis=2)
@@ -209,11 +209,28 @@ class Garbling:
 
     def shares(self, *names: str) -> dict[str, Bits]:
         """Return the garbler's XOR share of these outputs."""
-        colours = (self._zeros_of(names)[..., 0] & _ONE).astype(np.uint8)
+        colours = (self.zeros(*names)[..., 0] & _ONE).astype(np.uint8)
         return _by_name(self.circuit, colours, names)
 
-    def _zeros_of(self, names: tuple[str, ...]) -> Labels:
+    def zeros(self, *names: str) -> Labels:
+        """Return these outputs' labels for false: a further circuit may take them as those of its inputs."""
         return self._outputs[_output_rows(self.circuit, names)]
+
+    def weigh(self, name: str, weights: NDArray[np.uint64]) -> tuple[bytes, NDArray[np.uint64]]:
+        """Return a message, and a number modulo 2^64 for each instance, for sums of an output's bits by secret weights.
+
+        From its labels and the message the evaluator has that sum, Σ w·b, more than our number (`Evaluation.weighed`),
+        and from no other labels. Weights are one for each bit of the word. An output's labels serve this once.
+        """
+        labels = self.zeros(name)
+        of_zeros = (labels[..., 0] & _ONE).astype(bool)  # the bit whose label has the colour 0
+        labels = labels ^ _where(of_zeros[..., None], self._delta)
+        tweaks = _tag_tweaks(self.circuit, self.n_instances, self._tag_tweak, (name,))
+        plain, coloured = (_pads(self._hash, each, tweaks) for each in (labels, labels ^ self._delta))
+        factors = np.broadcast_to(weights[:, None], plain.shape)
+        masks = plain - np.where(of_zeros, factors, np.uint64(0))
+        told = plain - coloured + np.where(of_zeros, np.uint64(0) - factors, factors)
+        return told.tobytes(), masks.sum(axis=0, dtype=np.uint64)
 
 
 class Evaluator:
@@ -298,7 +315,23 @@ class Evaluation:
 
     def labels(self, *names: str) -> bytes:
         """Return the labels of these outputs, for the garbler to decode."""
-        return self._outputs[_output_rows(self.circuit, names)].tobytes()
+        return self.held(*names).tobytes()
+
+    def held(self, *names: str) -> Labels:
+        """Return these outputs' labels: a further circuit may take them as those of its inputs."""
+        return self._outputs[_output_rows(self.circuit, names)]
+
+    def weighed(self, name: str, message: bytes) -> NDArray[np.uint64]:
+        """Return, for each instance, the garbler's number and the sum of this output's bits by its secret weights."""
+        labels = self.held(name)
+        if len(message) != 8 * labels.shape[0] * labels.shape[1]:
+            raise BadMessage(
+                f"weights of {len(message)} bytes; this output has {labels.shape[0]} × {labels.shape[1]} bits"
+            )
+        pads = _pads(self._hash, labels, _tag_tweaks(self.circuit, self.n_instances, self._tag_tweak, (name,)))
+        told = np.frombuffer(message, np.uint64).reshape(pads.shape)
+        sums: NDArray[np.uint64] = (pads + np.where(labels[..., 0] & _ONE, told, np.uint64(0))).sum(axis=0)
+        return sums
 
     def decode(self, message: bytes, *names: str) -> dict[str, Bits]:
         """Return these outputs, using the garbler's tags."""
@@ -374,6 +407,11 @@ def _output_rows(circuit: Circuit, names: tuple[str, ...]) -> NDArray[np.intp]:
 def _tag_tweaks(circuit: Circuit, n_instances: int, first: int, names: tuple[str, ...]) -> NDArray[np.uint64]:
     rows = _output_rows(circuit, names)[:, None] * n_instances + np.arange(n_instances)
     return rows.astype(np.uint64).ravel() + np.uint64(first)
+
+
+def _pads(hash_: TweakedHash, labels: Labels, tweaks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a number for each label, of the half of its hash that no tag is made of."""
+    return hash_.hash(labels.reshape(-1, 2), tweaks)[:, 1].reshape(labels.shape[:2])
 
 
 def _tags(hash_: TweakedHash, labels: Labels, tweaks: NDArray[np.uint64]) -> NDArray[np.uint64]:

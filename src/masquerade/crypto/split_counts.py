@@ -1,30 +1,33 @@
-"""Shares of how often each value occurs in each part of public groups: values are one party's and stay, parts vary.
+"""Shares of how often each value occurs in each part of public groups: one party has the values, the other the parts.
 
-For each record j the receiver has a value v_j, once and for all. Whenever the sender splits public groups of records,
-it has a part c_j of each record's group, and both end with additive shares (modulo 2^16 or 2^32), for each group, part
-and value, of how many records have them. Nothing else is revealed.
+Each record j of some public groups has a value v_j, which the sender knows, and a part c_j of its group, which the
+receiver chooses. Both end with additive shares, for each group, part and value, of how many records have them (modulo
+2^16 or 2^32). Nothing else is revealed.
 
-Each record takes one tree of all-but-one transfers (`punctured_trees`) with a leaf per value, at the beginning: the
-sender has every value's seed, the receiver all but that of v_j. For every split a seed expands to a fresh row r_j[v]
-of random words, one for each part.
+Each record takes a tree of all-but-one transfers (`punctured_trees`) with a leaf per part: the sender has every part's
+seed, the receiver all but that of c_j. A seed expands to a row r_j[p] of random words, one for each value.
 
-    sender → receiver   d_j = e_{c_j} + Σ_v r_j[v]             one row of words per record
-    receiver's share     r_j[v] for v ≠ v_j;  d_j − Σ_{v≠v_j} r_j[v] = r_j[v_j] + e_{c_j} for v = v_j
-    sender's share    −r_j[v]
+    sender → receiver   d_j = e_{v_j} + Σ_p r_j[p]             one row of words per record
+    receiver's share     r_j[p] for p ≠ c_j;  d_j − Σ_{p≠c_j} r_j[p] = r_j[c_j] + e_{v_j} for p = c_j
+    sender's share    −r_j[p]
 
-Both add up their shares over the records of each group, which they know; d_j is masked by r_j[v_j], which the receiver
-cannot make, and which serves no other split. `unit_products` does the same for parts of nowhere in particular: it needs
-a word per record and label, and new transfers each time.
+So whatever the receiver does, a record is in one part, once: it has nothing to choose but the hole of a whole tree, and
+the transfers are checked. A tree that is not whole would have holes at no leaf, with which the receiver had all masks.
 
-    G_c(s) = π(s ⊕ (c ‖ c)) ⊞ s   as in `punctured_trees.RowSums`; c goes on counting from split to split
+The rows end with a **tag**, modulo 2^64: of a record with value v it is χ_v + χ, secret weights of the sender, fresh
+for these groups. So both also share, for each group and part, Σ_v χ_v · (how many have v) + χ · (how many there are):
+whoever has other counts judged than those that came out would have to know the weights (`garble`, `Garbling.weigh`).
 
-Cost of a record: ⌈log₂ values⌉ transfers once; for a split one word per part, and for each party one call of AES per
-value and 8 (or 4) parts. Memory: 16 bytes per record and value. Semi-honest; records, values, groups and the number of
-parts are public.
+    G_c(s) = π(s ⊕ (c ‖ c)) ⊞ s   as in `punctured_trees.RowSums`; the block after the words' is the tag's
+
+Cost of a record: ⌈log₂ parts⌉ transfers, one row of a word per value and 8 bytes, and for each party and part one call
+of AES for 8 (or 4) values, and one more. Private against a sender that follows the protocol; records, groups, values
+and the number of parts are public.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -39,6 +42,7 @@ from masquerade.crypto.transfer_extension import TransferReceiver, TransferSende
 from masquerade.errors import BadMessage, ParameterError
 
 Rows = NDArray[np.integer]
+Tags = NDArray[np.uint64]
 
 RECORDS_AT_ONCE = 1 << 15  # whose trees travel in one message
 
@@ -50,100 +54,107 @@ def word_of_counts(most: int) -> WordType:
     return np.dtype(np.uint16) if most < 1 << 16 else np.dtype(np.uint32)
 
 
-class _Expansion:
-    """What both sides do: expand each value's seeds, and add up by group."""
+class _SplitGroups:
+    """What both sides do: expand each part's seeds, and add up by group. `sizes` are those of the groups, in order."""
 
-    def __init__(self, session: bytes, values: int, records: int) -> None:
+    def __init__(self, session: bytes, values: int, sizes: Rows, leaves: int) -> None:
+        if leaves < 2 or leaves & (leaves - 1):
+            raise ParameterError(f"a tree must be whole: 2, 4, 8, … leaves. Got {leaves} instead.")
         key = derive_key(session, b"split-counts")
         self._permute = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - a permutation, no mode
-        self._values, self._records, self._word = values, records, word_of_counts(records)
-        self._seeds = np.zeros((values, 0, 2), np.uint64)
-        self._counter = 0
+        self._values, self._leaves, self._word = values, leaves, word_of_counts(int(sizes.max()))
+        blocks = -(-values // (BLOCK_BYTES // self._word.itemsize)) + 1
+        self._counters = np.arange(1, blocks + 1, dtype=np.uint64)[:, None, None]
+        self._group = np.repeat(np.arange(len(sizes)), sizes)
+        self._done = 0  # records
+        self._counts = np.zeros((len(sizes), leaves, values), self._word)
+        self._tags = np.zeros((len(sizes), leaves), np.uint64)
 
-    def _keep(self, seeds: Blocks) -> None:
-        self._seeds = np.concatenate((self._seeds, seeds), axis=1)
+    def _take(self, count: int) -> Rows:
+        """Return the groups of the next records."""
+        groups = self._group[self._done : self._done + count]
+        if len(groups) != count:
+            raise ParameterError(f"the groups have {len(self._group)} records, and no more")
+        self._done += count
+        return groups
 
-    def _sums(self, rows: Rows, starts: Rows, n_parts: int) -> tuple[Words, Words]:
-        """Return the sums over each group's records, [groups, parts, values], and over each record's values."""
-        if self._seeds.shape[1] != self._records:
-            raise ParameterError("trees of some records are missing")
-        blocks = -(-n_parts // (BLOCK_BYTES // self._word.itemsize))
-        numbers = range(self._counter + 1, self._counter + 1 + blocks)
-        self._counter += blocks
-        by_group = np.empty((len(starts), n_parts, self._values), self._word)
-        by_record = np.zeros((len(rows), n_parts), self._word)
-        for value, seeds in enumerate(self._seeds):
-            words = self._expanded(np.ascontiguousarray(seeds[rows]), numbers)[:, :n_parts]
+    def _add(self, seeds: Blocks, groups: Rows) -> tuple[Words, Tags]:
+        """Add up the rows of these trees, uint64[leaves, records, 2], by group; return their sums by record."""
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        found = groups[starts]
+        by_record = np.zeros((len(groups), self._values), self._word)
+        tag_by_record = np.zeros(len(groups), np.uint64)
+        for leaf, each in enumerate(seeds):
+            words, tags = self._expanded(np.ascontiguousarray(each))
             by_record += words
-            by_group[:, :, value] = np.add.reduceat(words, starts, axis=0)
-        return by_group, by_record
+            tag_by_record += tags
+            self._counts[found, leaf] += np.add.reduceat(words, starts, axis=0, dtype=self._word)
+            self._tags[found, leaf] += np.add.reduceat(tags, starts)
+        return by_record, tag_by_record
 
-    def _expanded(self, seeds: Blocks, numbers: range) -> Words:
-        lanes = seeds.view(self._word)
-        made = [self._permute.update((seeds ^ np.uint64(number)).data.cast("B")) for number in numbers]
-        words = [np.frombuffer(each, self._word).reshape(lanes.shape) + lanes for each in made]
-        return words[0] if len(words) == 1 else np.concatenate(words, axis=1)
+    def _expanded(self, seeds: Blocks) -> tuple[Words, Tags]:
+        made = np.frombuffer(self._permute.update((seeds ^ self._counters).data.cast("B")), np.uint64)
+        blocks = made.reshape(-1, *seeds.shape)
+        words = blocks[:-1].view(self._word) + seeds.view(self._word)
+        return words.transpose(1, 0, 2).reshape(len(seeds), -1)[:, : self._values], blocks[-1, :, 0] + seeds[:, 0]
 
 
-class ValueSender(_Expansion):
-    """The side that splits groups. `session` is the same text on both sides, unique to one column of values."""
+class ValueSender(_SplitGroups):
+    """The side that has the values. `session` is the same text on both sides, unique to these groups."""
 
-    def __init__(self, session: bytes, transfers: TransferSender, values: int, records: int) -> None:
-        super().__init__(session, values, records)
+    def __init__(self, session: bytes, transfers: TransferSender, values: int, sizes: Rows, leaves: int) -> None:
+        super().__init__(session, values, sizes, leaves)
         self._trees = TreeSender(session, transfers)
+        self.weights: Tags = np.frombuffer(os.urandom(8 * (values + 1)), np.uint64)  # of each value, and of them all
 
-    def answer(self, message: bytes, count: int) -> bytes:
-        """Return the trees of the next `count` records."""
-        seeds, trees = self._trees.answer(message, count, self._values)
-        self._keep(seeds)
-        return trees
+    def answer(self, message: bytes, values: Labels) -> tuple[bytes, bytes]:
+        """Return the trees and the masked rows of the next records, which have these values."""
+        wanted = as_indices(values, self._values).astype(np.intp)
+        seeds, trees = self._trees.answer(message, len(wanted), self._leaves)
+        rows, tags = self._add(seeds, self._take(len(wanted)))
+        rows[np.arange(len(wanted)), wanted] += 1
+        tags += self.weights[wanted] + self.weights[-1]
+        return trees, rows.tobytes() + tags.tobytes()
 
-    def split(self, rows: Rows, starts: Rows, parts: Rows, n_parts: int) -> tuple[bytes, Words]:
-        """Return the message and this side's shares, [groups, parts, values], of a split.
-
-        `rows` are the records, group by group, `starts` where each group begins; a part of `n_parts` counts nowhere.
-        """
-        wanted = as_indices(parts.astype(np.uint64), n_parts + 1).astype(np.intp)
-        by_group, told = self._sums(rows, starts, n_parts)
-        inside = np.flatnonzero(wanted < n_parts)
-        told[inside, wanted[inside]] += 1
-        return told.tobytes(), np.asarray(np.zeros((), self._word) - by_group)
+    def share(self) -> tuple[Words, Tags]:
+        """Return this side's shares: counts, [groups, leaves, values], and their tags, [groups, leaves]."""
+        return np.negative(self._counts), np.negative(self._tags)
 
 
-class ValueReceiver(_Expansion):
-    """The side that has the values."""
+class PartReceiver(_SplitGroups):
+    """The side that chooses each record's part."""
 
-    def __init__(self, session: bytes, transfers: TransferReceiver, values: int, records: int) -> None:
-        super().__init__(session, values, records)
+    def __init__(self, session: bytes, transfers: TransferReceiver, values: int, sizes: Rows, leaves: int) -> None:
+        super().__init__(session, values, sizes, leaves)
         self._trees = TreeReceiver(session, transfers)
         self._chosen: Labels = np.zeros(0, np.uint64)
 
-    def ask(self, chosen: Labels) -> bytes:
-        """Return the message for the next records, with these values."""
-        wanted = as_indices(chosen, self._values)
-        self._chosen = np.concatenate((self._chosen, wanted))
-        return self._trees.ask(wanted, self._values)
+    def ask(self, parts: Labels) -> bytes:
+        """Return the message for the next records, which go to these parts."""
+        self._chosen = as_indices(parts, self._leaves)
+        return self._trees.ask(self._chosen, self._leaves)
 
-    def receive(self, trees: bytes) -> None:
+    def receive(self, trees: bytes, rows: bytes) -> None:
         """Process the answer."""
-        self._keep(self._trees.receive(trees))
-
-    def split(self, message: bytes, rows: Rows, starts: Rows, n_parts: int) -> Words:
-        """Return this side's shares of a split, [groups, parts, values]."""
-        expected = len(rows) * n_parts * self._word.itemsize
-        if len(message) != expected:
-            raise BadMessage(f"the parts of {len(rows)} records take {expected} bytes. Got {len(message)} instead.")
-        by_group, by_record = self._sums(rows, starts, n_parts)
+        count = len(self._chosen)
+        middle = count * self._values * self._word.itemsize
+        if len(rows) != middle + 8 * count:
+            raise BadMessage(f"{count} masked rows take {middle + 8 * count} bytes. Got {len(rows)} instead.")
+        groups = self._take(count)
+        by_record, tag_by_record = self._add(self._trees.receive(trees), groups)
         # The expanded zero is at the hole in both sums, and cancels.
-        corrections = np.frombuffer(message, self._word).reshape(by_record.shape) - by_record
-        group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
-        places = group * self._values + self._chosen[rows].astype(np.intp)
+        words = np.frombuffer(rows, self._word, count * self._values).reshape(by_record.shape) - by_record
+        tags = np.frombuffer(rows[middle:], np.uint64) - tag_by_record
+        places = groups * self._leaves + self._chosen.astype(np.intp)
         order = np.argsort(places, kind="stable")
-        found = places[order]
-        first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
-        sums = np.add.reduceat(corrections[order], first, axis=0)
-        by_group[found[first] // self._values, :, found[first] % self._values] += sums
-        return by_group
+        starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+        found = places[order][starts]
+        self._counts.reshape(-1, self._values)[found] += np.add.reduceat(words[order], starts, dtype=self._word)
+        self._tags.reshape(-1)[found] += np.add.reduceat(tags[order], starts)
+
+    def share(self) -> tuple[Words, Tags]:
+        """Return this side's shares: counts, [groups, leaves, values], and their tags, [groups, leaves]."""
+        return self._counts, self._tags
 
 
 def tree_batches(records: int) -> Iterator[slice]:

@@ -149,7 +149,7 @@ class ConfidenceBounding(GroupRequirement):
 
         most = largest_share(self.confidence, row.n_records)
         bounded = tuple(range(row.n_bounded))
-        return row_bounded(row.n_values, row.width, most, bounded, together=row.together)
+        return row_bounded(row.n_values, row.width, most, bounded)
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""

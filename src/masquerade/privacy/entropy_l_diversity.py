@@ -80,7 +80,7 @@ class EntropyLDiversity(GroupRequirement):
         """The fixed point of `holds`, in gates."""
         from masquerade.crypto import row_mixed
 
-        return row_mixed(row.n_values, row.width, self._fixed_bound, row.together)
+        return row_mixed(row.n_values, row.width, self._fixed_bound)
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""

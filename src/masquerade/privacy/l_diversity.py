@@ -109,11 +109,9 @@ class LDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """At least ℓ counts above 0."""
-        from masquerade.crypto import row_different, row_distinct
+        from masquerade.crypto import row_distinct
 
-        if row.prepared:
-            return row_different(row.n_values, row.width, self.l)
-        return row_distinct(row.n_values, row.width, self.l, row.together)
+        return row_distinct(row.n_values, row.width, self.l)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
         """How many different sensitive values each group has."""

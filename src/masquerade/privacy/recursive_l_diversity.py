@@ -111,7 +111,7 @@ class RecursiveLDiversity(GroupRequirement):
         """The largest fraction below c, of those that such counts can have."""
         from masquerade.crypto import row_recursive
 
-        return row_recursive(row.n_values, row.width, self._most(row.n_records), self.l, row.together)
+        return row_recursive(row.n_values, row.width, self._most(row.n_records), self.l)
 
     def shared_test(self, build: Builder, counts: CircuitCounts) -> Literal:
         """The same, in a shallow circuit."""

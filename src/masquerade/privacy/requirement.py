@@ -163,17 +163,13 @@ class Thresholds(NamedTuple):
 class SharedRow(NamedTuple):
     """The counts of one group as two parties share them: `n_values` numbers of `width` binary digits.
 
-    The first `n_bounded` are the sensitive values that the requirement is about. `together` neighbours are shared as
-    one number. There are `n_records` records in all. Where the parties' words are `prepared`, a circuit may ask for
-    them in other forms (`crypto/count_circuits.py`).
+    The first `n_bounded` are the sensitive values that the requirement is about. There are `n_records` records in all.
     """
 
     n_values: int
     n_bounded: int
     n_records: int
     width: int
-    together: int = 1
-    prepared: bool = False
 
 
 class CircuitCounts(NamedTuple):

@@ -290,9 +290,7 @@ class TCloseness(GroupRequirement):
 
         scale = max(row.n_values - 1, 1) if self.distance == "ordered" else 1
         most = largest_within(self._exact_bound * row.n_records * scale, row.n_records)
-        return row_close(
-            row.n_values, row.width, most, row.n_records, ordered=self.distance == "ordered", together=row.together
-        )
+        return row_close(row.n_values, row.width, most, row.n_records, ordered=self.distance == "ordered")
 
     @property
     def has_shared_test(self) -> bool:

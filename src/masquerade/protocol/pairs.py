@@ -196,6 +196,13 @@ class Pair:
         tags = garbling.reveal(*circuit.outputs) if tagged else b""
         return garbling, GarbledCircuit(garbling.tables, garbling.seed, chosen, tags)
 
+    def garble_on(self, circuit: Circuit, zeros: Mapping[str, Labels]) -> tuple[Garbling, GarbledCircuit]:
+        """Garble a circuit whose inputs are outputs of others, by their labels for false; both may read its outputs."""
+        if self._garbler is None:
+            raise Bug("party 1 does not garble")
+        garbling = self._garbler.garble(circuit, 1, zeros)
+        return garbling, GarbledCircuit(garbling.tables, garbling.seed, b"", garbling.reveal(*circuit.outputs))
+
     def evaluate(
         self, circuit: Circuit, size: int, inputs: Mapping[str, Bits], batch: ReceivedBatch, heard: GarbledCircuit
     ) -> Evaluation:
@@ -205,6 +212,12 @@ class Pair:
         mine = [name for name in circuit.inputs if name in inputs]
         labels = _by_input(circuit, mine, size, batch.correlated_xor(heard.chosen))
         return self._evaluator.evaluate(circuit, size, heard.tables, labels, heard.seed)
+
+    def evaluate_on(self, circuit: Circuit, labels: Mapping[str, Labels], heard: GarbledCircuit) -> Evaluation:
+        """Evaluate a circuit whose inputs are outputs of others, by their labels."""
+        if self._evaluator is None:
+            raise Bug("party 0 does not evaluate")
+        return self._evaluator.evaluate(circuit, 1, heard.tables, labels, heard.seed)
 
 
 def prepare_pair(me: int, parties: Sequence[str], purpose: bytes) -> Script[Pair]:
@@ -238,11 +251,15 @@ def read_outputs(pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, B
 def _outputs(
     pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], *, opens: bool
 ) -> Script[dict[str, Bits]]:
-    # Slices of instances that fit in one message each; the same on both sides.
-    bits = sum(circuit.width(name) for name in circuit.inputs)
-    parts = list(slices(size, max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))))
+    parts = instance_slices(circuit, size)
     found = yield from (_garbled if pair.me == 0 else _evaluated)(pair, circuit, parts, inputs, opens)
     return {name: np.concatenate([each[name] for each in found], axis=1) for name in circuit.outputs}
+
+
+def instance_slices(circuit: Circuit, size: int) -> list[slice]:
+    """Return slices of instances that fit in one message each; the same on both sides."""
+    bits = sum(circuit.width(name) for name in circuit.inputs)
+    return list(slices(size, max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))))
 
 
 def _garbled(

@@ -40,7 +40,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import GroupRequirement
 from masquerade.protocol.mondrian.own_cuts import BestCuts, PartsOfGroups
-from masquerade.protocol.sensitive.checks import Labels, SensitiveChecks, remote_parts
+from masquerade.protocol.sensitive.checks import Labels, PublicGroups, SensitiveChecks, remote_parts
 
 
 class CutsSettled(Message, tag="cuts-settled", frozen=True):
@@ -59,7 +59,7 @@ class CutChecks(SensitiveChecks):
         """Return the checks of these requirements, which are all those on one QID."""
         which = [at for at, check in enumerate(self.checks) if check.part in parts]
         checks, own = tuple(self.checks[at] for at in which), tuple(self.own[at] for at in which)
-        return replace(self, checks=checks, own=own, trees=tuple(self.trees[at] for at in which), parts=parts)
+        return replace(self, checks=checks, own=own, parts=parts)
 
     @cached_property
     def least(self) -> int:
@@ -120,6 +120,7 @@ class CutChecks(SensitiveChecks):
 
     def _judged(self, at: int, asker: int, asked: Batch, parts: Labels | None = None) -> Script[Flags]:
         """Return which groups' parts all satisfy; only the asker has the parts."""
-        groups = self._groups(asker, asked.rows, asked.sizes, self.least)
+        most = self.most_parts[asker]
+        groups = PublicGroups(asked.rows, asked.sizes, asked.sizes // self.least, most, whole=True)
         blocks = groups.n_parts.tolist()
         return (yield from self._parts_satisfy(at, asker, groups, parts, self.least, blocks))

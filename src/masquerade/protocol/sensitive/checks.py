@@ -25,15 +25,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize import PublicState, QidGroups, Split
-from masquerade.crypto import BLOCK_BYTES, Bits, Circuit, Rows, ValueReceiver, ValueSender, sized, to_bits, tree_batches
+from masquerade.crypto import Bits, Circuit, PartReceiver, Rows, ValueSender, sized, to_bits, tree_batches
 from masquerade.data import Coded, Column, Taxonomy
 from masquerade.engine import Counts, Flags, renumber, value_counts
 from masquerade.errors import Bug, PeerBrokeProtocol
@@ -41,8 +41,7 @@ from masquerade.net import Message, Receive, Script, Send
 from masquerade.privacy import REQUIREMENTS, GroupRequirement, SharedRow
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.pairs import BackEnd, Pair, prepare_pair, received
-from masquerade.protocol.sensitive.back_ends import blocks_of_rows_satisfy, blocks_satisfy
-from masquerade.protocol.sensitive.histogram import Bounds, row_bits
+from masquerade.protocol.sensitive.verdict import SharedRows, blocks_satisfy
 
 # --- remote sensitive ---------------------------------------------------------------------------------------
 # Requirements whose sensitive attribute is at another party than some attribute of their QID: which can be checked.
@@ -119,18 +118,14 @@ class Check:
     n_values: int
     n_bounded: int
 
-    def circuit(self, n_records: int, width: int, together: int = 1, *, prepared: bool = False) -> Circuit:
-        """Return the test of one group, whose counts have `width` binary digits; `together` counts share one number.
-
-        With `prepared`, parties give what the circuit asks for in place of their shares (`count_circuits`).
-        """
-        row = SharedRow(self.n_values, self.n_bounded, n_records, width, together, prepared)
-        return _circuit(self.part, row, self.least)
+    def circuit(self, n_records: int, width: int, least: int) -> Circuit:
+        """Return the test of one group, whose counts have `width` binary digits; one below `least` is refused."""
+        return _circuit(self.part, SharedRow(self.n_values, self.n_bounded, n_records, width), least)
 
 
 @lru_cache(maxsize=64)
 def _circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
-    return sized(part.circuit(row), row.width, least, row.together)
+    return sized(part.circuit(row), row.width, least, tells=True)
 
 
 @dataclass
@@ -144,7 +139,6 @@ class SensitiveChecks:
     pairs: dict[tuple[int, int], Pair]  # by holder, which garbles, and asker
     n_records: int
     most_parts: dict[int, int]  # of a group that an asker splits, by asker
-    trees: tuple[dict[int, ValueReceiver | ValueSender], ...]  # of each check's values, by asker; none of too many
 
     @property
     def histograms_by(self) -> tuple[BackEnd, ...]:
@@ -158,40 +152,24 @@ class SensitiveChecks:
         counts = value_counts(labels.astype(np.int64), check.n_values)
         return {"whole": to_bits(counts, self.n_records.bit_length()).T.ravel()}
 
-    def _groups(self, asker: int, rows: Counts, sizes: Counts, least: int) -> PublicGroups:
-        """Return public groups, one after the other, that an asker may split into parts of at least `least` records."""
-        return PublicGroups(rows, sizes, sizes // least, self.most_parts[asker])
-
     def _parts_satisfy(
         self, at: int, asker: int, groups: PublicGroups, parts: Labels | None, least: int, blocks: Sequence[int]
     ) -> Script[Flags]:
         """Return of which blocks of neighbouring rows all satisfy a check; the asker gives each record's part.
 
-        A part of `groups.most` counts nowhere. `least` is the size below which a part is refused in any case.
+        `least` is the size below which a part is refused in any case.
         """
         if parts is not None and (parts < groups.most)[parts >= np.repeat(groups.n_parts, groups.sizes)].any():
             raise Bug("a split makes more parts of a group than its size allows")
-        check, own = replace(self.checks[at], least=least), self.own[at]
-        pair, circuit = self.pairs[check.holder, asker], partial(check.circuit, self.n_records)
+        check, own = self.checks[at], self.own[at]
+        values = own[groups.rows] if own is not None else None
+        rows = yield from split_rows(self.pairs[check.holder, asker], groups, check.n_values, values, parts)
+        judge = check.circuit(self.n_records, groups.width, least)
         whole = self._whole(check, own) if own is not None else {}
-        if asker in self.trees[at]:
-            rows = yield from split_rows(pair, self.trees[at][asker], groups, parts, check.n_values)
-            judge = circuit(groups.width, prepared=True)
-            return (yield from blocks_of_rows_satisfy(pair, rows, judge, blocks, whole))
-        n_rows = int(groups.n_parts.sum())
-        labels = own[groups.rows] if own is not None else _across(groups, parts, n_rows)
-        bounds = Bounds(groups.rows.size, (check.n_values, n_rows))
-        return (yield from blocks_satisfy(pair, labels, circuit, bounds, blocks, grouped_by=1, own=whole))
+        return (yield from blocks_satisfy(self.pairs[check.holder, asker], rows, judge, blocks, whole))
 
 
 Checks = TypeVar("Checks", bound=SensitiveChecks)
-
-
-def _across(groups: PublicGroups, parts: Labels | None, nowhere: int) -> Labels:
-    """Number parts across all groups."""
-    assert parts is not None  # at who asks
-    first = np.repeat(np.cumsum(groups.n_parts) - groups.n_parts, groups.sizes).astype(np.uint64)
-    return np.where(parts < groups.most, first + parts, np.uint64(nowhere))
 
 
 def most_children(columns: Iterable[Column]) -> int:
@@ -241,14 +219,7 @@ def prepare_checks(
     wanted = {(each.holder, asker) for each in checks for asker in each.asking if me in (each.holder, asker)}
     for at, asker in sorted(wanted):
         pairs[at, asker] = yield from prepare_pair(int(me == asker), (parties[at], parties[asker]), contract.hash)
-    trees: list[dict[int, ValueReceiver | ValueSender]] = []
-    for check, values in zip(checks, own, strict=True):
-        trees.append({})
-        for asker in sorted(check.asking):
-            if me in (check.holder, asker) and keeps_trees(n_records, check.n_values):
-                pair = pairs[check.holder, asker]
-                trees[-1][asker] = yield from hide_values(pair, values, n_records, check.n_values)
-    return kind(me, contract, tuple(checks), tuple(own), pairs, n_records, most_parts, tuple(trees))
+    return kind(me, contract, tuple(checks), tuple(own), pairs, n_records, most_parts)
 
 
 def _exchange_parts(
@@ -374,7 +345,8 @@ class RemoteChecks(SensitiveChecks):
         check = self.checks[at]
         partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
         filled = partition.sizes > 0
-        groups = self._groups(winner, partition.rows_by_group(), partition.sizes[filled], check.least)
+        sizes = partition.sizes[filled]
+        groups = PublicGroups(partition.rows_by_group(), sizes, sizes // check.least, self.most_parts[winner])
         parts = self._parts(groups, partition, instruction) if instruction is not None else None
         everything = [int(groups.n_parts.sum())]
         (good,) = yield from self._parts_satisfy(at, winner, groups, parts, check.least, everything)
@@ -393,54 +365,43 @@ class RemoteChecks(SensitiveChecks):
 
 
 # --- split counts -------------------------------------------------------------------------------------------
-# Judge splits of public groups by a value that one party holds: trees once for the column, then one message a split.
+# Shares of how often each value occurs in each part of public groups: the holder has the values, the asker the parts.
 #
-# Where both parties know the groups, and one of them wants to split them by attributes of its own, its labels need
-# not cover all groups (`histogram.py`): only the part within each group is hidden. And the values stay the same, so
-# the transfers about them are made once (crypto/split_counts).
+# Both know the groups, so that only the part within each group is hidden (crypto/split_counts.py). The asker chooses it
+# by transfers: it has no way to count somebody twice, or anybody who is not there.
 #
-#    who      sends                                          when
-#    holder   its values, hidden in ⌈log₂ values⌉ transfers  once, 16 bytes each
-#    asker    trees                                          once, 32 bytes a transfer
-#    asker    a masked row of words per record, a word a part   each split
+#    who      sends                                                       for each record
+#    asker    its parts, hidden in transfers                   4 bytes a digit of a part
+#    holder   trees, and a masked row of words, one a value    32 bytes a digit but the first; 8 and the row
 #
-# Who learns what: nothing here; the shares of the counts are for circuits (`back_ends.py`).
+# Who learns what: nothing here; the shares of the counts are for circuits (`verdict.py`).
 
 
-_MOST_BYTES = 1 << 28  # of seeds that a party keeps
-
-
-class ValuesHidden(Message, tag="values-ask", frozen=True):
-    """The holder's values of some records, hidden in transfers."""
+class PartsHidden(Message, tag="parts-ask", frozen=True):
+    """The parts of some records of the groups that are split, hidden in transfers."""
 
     columns: bytes
 
 
-class ValueTrees(Message, tag="values-trees", frozen=True):
-    """All but one leaf of the tree of each of these records."""
+class ValueRows(Message, tag="parts-rows", frozen=True):
+    """All but one leaf of the tree of each of these records, and their masked rows."""
 
     trees: bytes
-
-
-class SplitGroups(Message, tag="split-groups", frozen=True):
-    """The part of each record of the groups that are split, masked."""
-
     rows: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class PublicGroups:
-    """Public groups of records, one after the other; each may be split into so many parts, and no more than `most`."""
+    """Public groups of records, one after the other; each may be split into so many parts, and no more than `most`.
+
+    A record of which a part of `most` is told counts nowhere; only where the groups are not `whole` there are any.
+    """
 
     rows: Rows
     sizes: Counts  # none is 0
     allowed: Counts
     most: int
-
-    @property
-    def starts(self) -> Counts:
-        """Return where each group begins."""
-        return np.cumsum(self.sizes) - self.sizes
+    whole: bool = False
 
     @property
     def n_parts(self) -> Counts:
@@ -448,46 +409,37 @@ class PublicGroups:
         return np.minimum(np.maximum(self.allowed, 1), self.most)
 
     @property
+    def leaves(self) -> int:
+        """Return the leaves of a record's tree: a power of two, as the tree must be whole."""
+        needed = int(self.n_parts.max()) + (not self.whole)
+        return max(2, 1 << (needed - 1).bit_length())
+
+    @property
     def width(self) -> int:
         """Return the binary digits of a count."""
         return int(self.sizes.max()).bit_length()
 
 
-def keeps_trees(records: int, values: int) -> bool:
-    """Return whether a party can keep the seeds of this many records and values."""
-    return records * max(values, 2) * BLOCK_BYTES <= _MOST_BYTES
-
-
-def hide_values(pair: Pair, values: Labels | None, records: int, n_values: int) -> Script[ValueReceiver | ValueSender]:
-    """Prepare the splits by one column; its holder gives the values, the other party None."""
-    session, leaves = pair.fresh(b"split-counts"), max(n_values, 2)
-    batches = list(tree_batches(records))
-    if values is not None:
-        receiving = ValueReceiver(session, pair.receiver, leaves, records)
-        for part in batches:
-            yield Send((pair.peer,), ValuesHidden(receiving.ask(values[part])))
-            yield from received(pair.peer, ValueTrees, receiving.receive)
-        return receiving
-    sending = ValueSender(session, pair.sender, leaves, records)
-    for part in batches:
-        trees = yield from received(pair.peer, ValuesHidden, sending.answer, part.stop - part.start)
-        yield Send((pair.peer,), ValueTrees(trees))
-    return sending
-
-
 def split_rows(
-    pair: Pair, trees: ValueReceiver | ValueSender, groups: PublicGroups, parts: Labels | None, n_values: int
-) -> Script[Bits]:
-    """Return this party's share of all parts' counts as a circuit's input, [bits of a row, rows].
-
-    The sender gives the part of each record within its group, `groups.most` where it counts nowhere.
-    """
+    pair: Pair, groups: PublicGroups, n_values: int, values: Labels | None, parts: Labels | None
+) -> Script[SharedRows]:
+    """Return this party's share of all parts' counts; the holder has the groups' values, the asker their parts."""
     pair.histograms_by.add("transfers")
-    if isinstance(trees, ValueSender):
-        assert parts is not None
-        message, share = trees.split(groups.rows, groups.starts, parts.astype(np.int64), groups.most)
-        yield Send((pair.peer,), SplitGroups(message))
+    session, leaves, weights = pair.fresh(b"split-counts"), groups.leaves, None
+    if values is not None:
+        sending = ValueSender(session, pair.sender, n_values, groups.sizes, leaves)
+        for part in tree_batches(values.size):
+            sent = yield from received(pair.peer, PartsHidden, sending.answer, values[part])
+            yield Send((pair.peer,), ValueRows(*sent))
+        weights = sending.weights
+        counts, tags = sending.share()
     else:
-        share = yield from received(pair.peer, SplitGroups, trees.split, groups.rows, groups.starts, groups.most)
-    used = np.arange(groups.most) < groups.n_parts[:, None]
-    return row_bits(share[used][:, :n_values], groups.width)
+        assert parts is not None  # at who asks
+        chosen = np.minimum(parts, np.uint64(leaves - 1))  # what counts nowhere is at a leaf that is no row
+        receiving = PartReceiver(session, pair.receiver, n_values, groups.sizes, leaves)
+        for part in tree_batches(chosen.size):
+            yield Send((pair.peer,), PartsHidden(receiving.ask(chosen[part])))
+            yield from received(pair.peer, ValueRows, receiving.receive)
+        counts, tags = receiving.share()
+    used = np.arange(leaves) < groups.n_parts[:, None]
+    return SharedRows(counts[used], tags[used], weights)

@@ -74,22 +74,6 @@ def homomorphic_group_bits(pair: Pair, labels: Labels, at_least: int, bounds: Bo
     return (yield from looked_up_bits(pair, table if packing.encryptor == 0 else table.T, own, bounds))
 
 
-def homomorphic_rows(pair: Pair, labels: Labels, bounds: Bounds, grouped_by: int) -> Script[tuple[Bits, int, int]]:
-    """Return this party's additive shares of the table's rows, one per group of `grouped_by`, as a circuit's input.
-
-    Also return the binary digits of a cell, and how many cells together are shared as one number. The other party
-    encrypts: the cells of a row are slots.
-    """
-    own = checked_labels(labels, pair.me, bounds)
-    packing = Packing.of(bounds, 1 - grouped_by)
-    numbers, slots = yield from _masked_sums(pair, own, bounds, packing)
-    digits = slots.bits * slots.count
-    shares = numbers if pair.me == packing.encryptor else [-number for number in numbers]
-    bits = to_bits(shares, digits).reshape(digits, bounds.labels[grouped_by], packing.pieces)
-    rows = bits.transpose(2, 0, 1).reshape(packing.pieces * digits, -1)
-    return rows[: slots.bits * bounds.labels[packing.encryptor]], slots.bits, slots.count
-
-
 def _masked_sums(pair: Pair, own: Labels, bounds: Bounds, packing: Packing) -> Script[tuple[list[int], Slots]]:
     """Return, for each group and piece, the masked packed counts (the encryptor) or the mask (the adder)."""
     pair.histograms_by.add("encryption")
