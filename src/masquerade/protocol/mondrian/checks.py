@@ -3,9 +3,9 @@
 Bids come first, so that nobody asks about a cut that would not be made anyway. Each winner then asks the holder of each
 such attribute about its cuts of all groups that it has just won, at once: they obtain shares of the joint histogram of
 the parts and the sensitive values of these groups' records, and a circuit says of each cut whether all its parts
-satisfy (`sensitive_checks.py`). Where one does not, the winner withdraws the cut for good, and the group is bid for
-again. Asking about every party's every cut before the bids would settle a level in one go, at the price of as many
-histograms as there are attributes, and of telling each party about cuts that were never going to be made.
+satisfy (`protocol/sensitive/checks.py`). Where one does not, the winner withdraws the cut for good, and the group is
+bid for again. Asking about every party's every cut before the bids would settle a level in one go, at the price of as
+many histograms as there are attributes, and of telling each party about cuts that were never going to be made.
 
 So that one bit is enough, what a cut is must not depend on the verdicts of its parts: it is strict, or `merge` is
 "small" (anonymize/mondrian/cuts.py).
@@ -13,17 +13,17 @@ So that one bit is enough, what a cut is must not depend on the verdicts of its 
     who                    learns, each time that groups are bid for
     winner and holder      of each cut whether it satisfies the requirement: one bit
     everyone               of each group whether its winner cuts it, or withdraws
-    who may have to ask    once: how many different sensitive values there are (`sensitive_checks.py`)
+    who may have to ask    once: how many different sensitive values there are (`protocol/sensitive/checks.py`)
 
 A winner may lie about its parts, so the circuit itself adds up each one, and refuses what is neither empty nor as large
-as the requirements make every group (s): what is asked about fewer people is answered no, whatever they have. The
-holder garbles, and so decides what is asked. It sees every cut that is made, and judges it again by its own values.
-A party that withdraws more cuts of one group than it has attributes is named: so a person is in at most one question
-more than these on each level, for each requirement. Rows are padded to ⌊g / s⌋ for a group of g records, and no more
-than the winner may cut a group into: from what travels, the holder cannot tell along which attribute or into how many
-parts a refused cut goes.
+as the requirements make every group (s): what is asked about fewer people is answered no, whatever they have; nor can
+it add people who are not there (`protocol/sensitive/verdict.py`). The holder garbles, and so decides what is asked. It
+sees every cut that is made, and judges it again by its own values. A party that withdraws more cuts of one group than
+it has attributes is named: so a person is in at most one question more than these on each level, for each requirement.
+Rows are padded to ⌊g / s⌋ for a group of g records, and no more than the winner may cut a group into: from what
+travels, the holder cannot tell along which attribute or into how many parts a refused cut goes.
 
-Cost: see `sensitive_checks.py`, for the groups won. A group is bid for again as often as a cut of it is refused.
+Cost: as in `protocol/sensitive/checks.py`, for the groups won. A group is bid for again whenever its cut is refused.
 """
 
 from __future__ import annotations

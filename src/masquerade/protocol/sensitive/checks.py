@@ -1,10 +1,11 @@
 """Requirements on another party's sensitive attribute, prepared so that a circuit can judge groups by shared counts.
 
 The holder of the attribute tells those who may have to ask how many labels its values have, and they tell it into how
-many parts they may split a group. Each of them and the holder then set up a pair, with the values in trees
-(below): the holder garbles, and so decides what is asked. What is asked about, and what comes
-out, is up to the method: see `checks.py` (top-down specialization) and `protocol/mondrian/checks.py`
-(Mondrian).
+many parts they may split a group. Each of them and the holder then set up a pair. The holder garbles, and
+so decides what is asked; it sends the rows that are counted, so that the asker decides no more than in which part a
+record is (split counts, below), and has the asker prove that what is judged are these counts (`verdict.py`). What is
+asked about, and what comes out, is up to the method: remote checks below (top-down specialization) and
+`protocol/mondrian/checks.py` (Mondrian).
 
     who                    learns
     who may have to ask    once: how many different sensitive values the common records have (of those that the
@@ -16,9 +17,9 @@ Groups are public, so an asker hides only the part within its group. Each group 
 parts, and no more than that number: from what travels, the holder cannot tell along which attribute or into how many
 parts a refused split goes.
 
-Cost, for n records, Q sensitive values and C parts at most: once ⌈log₂ Q⌉ transfers a record, 36 bytes each but 4 for
-the first; a split takes 2·C (or 4·C) bytes a record, n·Q words of AES on each side, and a circuit of some 4·w·Q ANDs
-for each row, with w the digits of the largest group's size; of w·Q for distinct values.
+Cost, for n records, Q sensitive values and C parts at most: a split takes ⌈log₂ C⌉ transfers a record, 36 bytes each
+but 4 for the first, and 2·Q + 8 (or 4·Q + 8) bytes more, n·C·Q words of AES on each side, and a circuit of some 4·w·Q
+ANDs for each row, with w the digits of the largest group's size; of 2·w·Q for distinct values.
 """
 
 from __future__ import annotations
@@ -266,9 +267,10 @@ def labelled_values(part: GroupRequirement, coded: Coded) -> tuple[Labels, Sensi
 #
 # A winner may lie about its groups, so the circuit itself adds up each one, and refuses what is neither empty nor as
 # large as the contract's requirements make every group (`least_size`): what is asked about fewer people is answered no,
-# whatever they have. The holder garbles, and so decides what is asked; it and all others count the withdrawals. A
-# withdrawn value stays in the cut for good, and splits into groups of that size: an honest party withdraws at most once
-# for each value of its cut that twice as many records carry, and who withdraws more often is named.
+# whatever they have; and it can add nobody who is not there (`verdict.py`). The holder garbles, and so decides what is
+# asked; it and all others count the withdrawals. A withdrawn value stays in the cut for good, and splits into groups of
+# that size: an honest party withdraws at most once for each value of its cut that twice as many records carry, and who
+# withdraws more often is named.
 #
 #  who                    learns
 #  winner and holder      whether the winner's candidate satisfies the requirement: one bit

@@ -5,7 +5,7 @@
                                          the whole, and uniform noise, and sends them back: all groups up to the bound,
                                          empty or not
     both                                 subtract the mask inside a garbled circuit, since sums carry from slot to slot,
-                                         and compare: shares of "this cell has at least k records"; or judge whole rows
+                                         and compare: shares of "this cell has at least k records"
     both                                 look each record's bit up, by one-of-N transfers both ways
 
 From the DkA paper's SSI_t (§3), with each record's label encrypted once instead of one vector a record and test.
