@@ -112,5 +112,6 @@ def test_counts_of_large_groups_take_wider_words() -> None:
 
 
 def test_batches_cover_all_records() -> None:
-    covered = [at for part in tree_batches(70_000) for at in (part.start, part.stop)]
+    covered = [at for part in tree_batches(70_000, 8) for at in (part.start, part.stop)]
     assert covered == [0, 1 << 15, 1 << 15, 1 << 16, 1 << 16, 70_000]
+    assert [(part.start, part.stop) for part in tree_batches(300, 1 << 13)] == [(0, 256), (256, 300)]

@@ -44,7 +44,8 @@ from masquerade.errors import BadMessage, ParameterError
 Rows = NDArray[np.integer]
 Tags = NDArray[np.uint64]
 
-RECORDS_AT_ONCE = 1 << 15  # whose trees travel in one message
+_RECORDS_AT_ONCE = 1 << 15  # whose trees travel in one message
+_SEED_BYTES = 1 << 25  # of their leaves, at most
 
 
 def word_of_counts(most: int) -> WordType:
@@ -157,7 +158,8 @@ class PartReceiver(_SplitGroups):
         return self._counts, self._tags
 
 
-def tree_batches(records: int) -> Iterator[slice]:
+def tree_batches(records: int, leaves: int) -> Iterator[slice]:
     """Yield the records whose trees travel together, the same on both sides."""
-    for at in range(0, records, RECORDS_AT_ONCE):
-        yield slice(at, min(at + RECORDS_AT_ONCE, records))
+    size = max(1, min(_RECORDS_AT_ONCE, _SEED_BYTES // (BLOCK_BYTES * leaves)))
+    for at in range(0, records, size):
+        yield slice(at, min(at + size, records))

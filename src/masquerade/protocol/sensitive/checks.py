@@ -430,7 +430,7 @@ def split_rows(
     session, leaves, weights = pair.fresh(b"split-counts"), groups.leaves, None
     if values is not None:
         sending = ValueSender(session, pair.sender, n_values, groups.sizes, leaves)
-        for part in tree_batches(values.size):
+        for part in tree_batches(values.size, leaves):
             sent = yield from received(pair.peer, PartsHidden, sending.answer, values[part])
             yield Send((pair.peer,), ValueRows(*sent))
         weights = sending.weights
@@ -439,7 +439,7 @@ def split_rows(
         assert parts is not None  # at who asks
         chosen = np.minimum(parts, np.uint64(leaves - 1))  # what counts nowhere is at a leaf that is no row
         receiving = PartReceiver(session, pair.receiver, n_values, groups.sizes, leaves)
-        for part in tree_batches(chosen.size):
+        for part in tree_batches(chosen.size, leaves):
             yield Send((pair.peer,), PartsHidden(receiving.ask(chosen[part])))
             yield from received(pair.peer, ValueRows, receiving.receive)
         counts, tags = receiving.share()
