@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import isfinite
 from typing import Any, ClassVar, Self
 
@@ -42,6 +43,7 @@ from masquerade.protocol.learn.inference import (
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts, known_categories
 from masquerade.protocol.learn.site import Site
+from masquerade.protocol.learn.step_checks import ConvexTotals, Guard, rounding_of
 from masquerade.protocol.learn.sums import AddsUp, OneSite, prepare_aggregation
 
 # --- binary figures -----------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ def binary_metrics(n_records: int, counts: Sequence[int]) -> tuple[dict[str, Any
 
 # --- linear models ------------------------------------------------------------------------------------------
 
-_MOST_STEPS, _MOST_HALVINGS = 50, 30
+_MOST_OPENED = 30  # sums of a fit; each tells something of the records
 _TOLERANCE = 1e-10  # of the loss, for each record
 _SHRINKS = 0.5  # a step that settles is shorter than this times the one before
 _ROUNDING = 1e-6  # between two sites' coefficients
@@ -101,6 +103,20 @@ class Loss(ABC):
         """Return value, gradient and Hessian of the penalty."""
         return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
 
+    @abstractmethod
+    def weights(self, x: Numbers, y: Numbers, at: Numbers) -> Sequence[Numbers]:
+        """Return how much each record weighs in Hessian and gradient."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """How much a record's loss curves at most, by its square, and its value at coefficients 0; it is then so."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether every sum is of the same function."""
+        return True
+
     @property
     def penalised(self) -> bool:
         """Whether a penalty determines the coefficients where the records do not."""
@@ -123,6 +139,16 @@ class Logistic(Loss):
         wrong = np.exp(-np.logaddexp(0.0, margin))  # the probability of the other outcome
         weights = wrong * (1 - wrong)
         return float(np.logaddexp(0.0, -margin).sum()), -x.T @ (y * wrong), (x * weights[:, None]).T @ x
+
+    def weights(self, x: Numbers, y: Numbers, at: Numbers) -> Sequence[Numbers]:
+        """Return the outcome's variance, and the probability of the other outcome."""
+        wrong = np.exp(-np.logaddexp(0.0, y * (x @ at)))
+        return wrong * (1 - wrong), wrong
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """A quarter, and ln 2."""
+        return 0.25, float(np.log(2))
 
     def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
         """Return the ridge's."""
@@ -153,6 +179,16 @@ class SquaredHinge(Loss):
         gradient = -self.nu * some.T @ (y[inside] * by)
         return self.nu / 2 * float(by @ by), gradient, self.nu * some.T @ some
 
+    def weights(self, x: Numbers, y: Numbers, at: Numbers) -> Sequence[Numbers]:
+        """Return which records are inside the margin, and how far."""
+        short = np.maximum(1 - y * (x @ at), 0.0)
+        return (short > 0).astype(np.float64), short
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of ν/2 · (1 − f)²."""
+        return self.nu, self.nu / 2
+
     def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
         """Return that of all coefficients, the intercept's among them."""
         return float(at @ at) / 2, at, np.eye(at.size)
@@ -182,8 +218,11 @@ class FitProgress:
     """
 
     totals: Numbers | None = None
+    totals_of: tuple[str, ...] = ()  # whose sums they are
     products: Numbers | None = None
+    products_of: tuple[str, ...] = ()
     at: Numbers | None = None
+    opened: int = 0  # how often value, gradient and Hessian were
 
 
 def linear_model(
@@ -195,18 +234,20 @@ def linear_model(
     loss: Loss,
     progress: FitProgress | None = None,
     columns: DesignColumns | None = None,
+    guard: Guard | None = None,
 ) -> Script[LinearModel]:
     """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records.
 
-    `columns` say what those of x stand for. AnswerIsNo where the records leave coefficients open.
+    `columns` say what those of x stand for; without a `guard` all sites are believed, and few records added up, too.
+    AnswerIsNo where the records leave coefficients open.
     """
     progress, columns = progress or FitProgress(), columns or DesignColumns.unnamed(x.shape[1])
-    all_of_it = yield from moments(sums, x, progress)
+    all_of_it = yield from moments(sums, x, progress, guard)
     support_vectors = isinstance(loss, SquaredHinge)
     known = determined(columns, all_of_it, penalised=loss.penalised, may_be_constant=support_vectors)
     mean, deviation = all_of_it.mean[known.kept], all_of_it.deviation[known.kept]
     standard = np.column_stack([(x[:, known.kept] - mean) / deviation, np.ones(len(x))])
-    fit = _Fit(me, tuple(parties), sums, loss, standard, y, progress, known, all_of_it)
+    fit = _Fit(me, tuple(parties), sums, loss, standard, y, progress, known, all_of_it, guard)
     at, hessian, steps = yield from fit.run()
     coefficients = at[:-1] / deviation
     errors = standard_errors(hessian, deviation, mean)
@@ -233,20 +274,28 @@ def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None =
     return np.asarray(np.sqrt(np.maximum(np.diag(spread_of), 0.0)))
 
 
-def moments(sums: AddsUp, x: Numbers, progress: FitProgress | None = None) -> Script[Moments]:
+def moments(
+    sums: AddsUp, x: Numbers, progress: FitProgress | None = None, guard: Guard | None = None
+) -> Script[Moments]:
     """Return number, mean, deviation (`spread`) and correlation over all sites' records."""
     known = progress or FitProgress()
+    if guard is not None:
+        guard.insist_on_records(len(x))
+    parties = guard.parties if guard is not None else ()
     if known.totals is None:
-        known.totals = yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))
+        known.totals, known.totals_of = (yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))), parties
+        if guard is not None:
+            guard.check_number(known.totals[0] - len(x))
     n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
-    upper = np.triu_indices(mean.size)
+    centred, upper, opens = x - mean, np.triu_indices(mean.size), known.products is None
     if known.products is None:
-        centred = x - mean
-        known.products = yield from sums.total((centred.T @ centred)[upper])
-    covariance = np.zeros((mean.size, mean.size))
-    covariance[upper] = covariance.T[upper] = known.products / n
-    deviation = spread(mean, np.sqrt(np.diag(covariance)))
-    return Moments(n, mean, deviation, covariance / np.outer(deviation, deviation))
+        known.products, known.products_of = (yield from sums.total((centred.T @ centred)[upper])), parties
+    products = np.zeros((mean.size, mean.size))
+    products[upper] = products.T[upper] = known.products
+    deviation = spread(mean, np.sqrt(np.maximum(np.diag(products), 0.0) / n))
+    if guard is not None and opens and known.totals_of == parties:
+        guard.check_products(n, mean, deviation, products, centred)
+    return Moments(n, mean, deviation, products / n / np.outer(deviation, deviation))
 
 
 def spread(mean: Numbers, deviation: Numbers) -> Numbers:
@@ -265,6 +314,10 @@ class _Fit:
     progress: FitProgress
     determined: Determined
     moments: Moments
+    guard: Guard | None
+
+    def __post_init__(self) -> None:
+        self.others = None if self.guard is None else self._bounds_of_others(self.guard)
 
     def run(self) -> Script[tuple[Numbers, Numbers, int]]:
         """Return the coefficients, the Hessian before the last step, and the number of steps."""
@@ -279,7 +332,7 @@ class _Fit:
             # Σ over the second class of z is half of Σ z·y, as Σ z is 0.
             refuse_one_sided(self.determined, self.moments, -gradient[:-1], of_second, events=False)
         before = None
-        for step in range(1, _MOST_STEPS + 1):
+        for step in count(1):
             direction = -np.asarray(np.linalg.lstsq(hessian, gradient, rcond=_DEPENDENT)[0], np.float64)
             if self.loss.has_no_minimum(value):
                 raise self._grows(direction)
@@ -292,13 +345,13 @@ class _Fit:
                 # The last step doubles the digits, and needs no sums.
                 return (yield from self._agreed(at + direction)), hessian, step
             before = np.abs(direction).max()
-            for halving in range(_MOST_HALVINGS):
+            for halving in count():
                 ahead = yield from self._agreed(at + direction / 2**halving)
                 found = yield from self._at(ahead)
                 if found[0] <= value - 1e-4 * gain / 2**halving:
                     break
             at, (value, gradient, hessian) = ahead, found
-        raise AnswerIsNo(f"the coefficients do not settle in {_MOST_STEPS} steps; set ridge")
+        raise AssertionError
 
     def _grows(self, direction: Numbers) -> AnswerIsNo:
         return self.determined.grows(direction[:-1], "they tell the classes of some records apart perfectly")
@@ -311,14 +364,34 @@ class _Fit:
 
     def _at(self, coefficients: Numbers) -> Script[tuple[float, Numbers, Numbers]]:
         """Return value, gradient and Hessian over all sites."""
+        if self.progress.opened == _MOST_OPENED:
+            raise AnswerIsNo(f"the coefficients do not settle in {_MOST_OPENED} steps; set ridge")
+        if self.guard is not None:
+            self.guard.insist_on_many(self.loss.weights(self.x, self.y, coefficients), self.x @ coefficients)
         size = coefficients.size
         value, gradient, hessian = self.loss.sums(self.x, self.y, coefficients)
         upper = np.triu_indices(size)
         totals = yield from self.sums.total(np.concatenate(([value], gradient, hessian[upper])))
+        self.progress.opened += 1
         whole = np.zeros((size, size))
         whole[upper] = whole.T[upper] = totals[1 + size :]
+        all_of_it = totals[0], totals[1 : 1 + size], whole
+        if self.others is not None:
+            self.others.check(coefficients, all_of_it[0] - value, all_of_it[1] - gradient, whole - hessian)
         more = self.loss.penalty(coefficients)
-        return totals[0] + more[0], totals[1 : 1 + size] + more[1], whole + more[2]
+        return all_of_it[0] + more[0], all_of_it[1] + more[1], whole + more[2]
+
+    def _bounds_of_others(self, guard: Guard) -> ConvexTotals | None:
+        """Return what must hold of the others' sums; None where sites were lost between means and products."""
+        if self.progress.totals_of != self.progress.products_of:
+            return None
+        n, kept, size = self.moments.n, self.determined.kept, self.x.shape[1]
+        everybody = np.zeros((size, size))
+        everybody[:-1, :-1], everybody[-1, -1] = self.moments.correlation[np.ix_(kept, kept)], 1.0
+        slack = rounding_of(n, self.moments.mean[kept], self.moments.deviation[kept])
+        same = self.progress.products_of == self.parties
+        others = n * everybody - self.x.T @ self.x
+        return ConvexTotals(guard, others, n - len(self.x), *self.loss.bounds, slack, self.loss.smooth, same)
 
 
 def agreed(me: int, parties: Sequence[str], own: Numbers) -> Script[Numbers]:
@@ -504,17 +577,17 @@ class LinearMethod(LearningMethod):
         """Take Newton's steps on sums over all sites."""
         purpose = site.purpose("linear model")
         sums = yield from prepare_aggregation(site.me, site.parties, purpose, site.openings)
-        return (yield from self._fitted(site, sums))
+        return (yield from self._fitted(site, sums, guard_of(site, self.min_records)))
 
     def alone(self, site: Site) -> Model:
         """Take the same steps on one table."""
         model: Model = result_of(self._fitted(site, OneSite()))
         return model
 
-    def _fitted(self, site: Site, sums: AddsUp) -> Script[Model]:
+    def _fitted(self, site: Site, sums: AddsUp, guard: Guard | None = None) -> Script[Model]:
         x, y = design(site), np.where(outcomes(site, self.name), 1.0, -1.0)
         progress, columns = site.memory.setdefault("progress", FitProgress()), columns_of(site)
-        found = yield from linear_model(site.me, site.parties, sums, x, y, self.loss, progress, columns)
+        found = yield from linear_model(site.me, site.parties, sums, x, y, self.loss, progress, columns, guard)
         return self._model(found, site.classes)
 
     def _model(self, found: LinearModel, classes: tuple[str, ...]) -> LinearClassifier:
@@ -610,6 +683,12 @@ def design(site: Site) -> Numbers:
 def columns_of(site: Site) -> DesignColumns:
     """Return what the columns of `design` stand for."""
     return DesignColumns(site.attributes, {name: site.values[name] for name in site.attributes if name in site.values})
+
+
+def guard_of(site: Site, min_records: int) -> Guard:
+    """Return the checks of one of several sites."""
+    most_records = (len(site.parties) - 1) * 2.0**site.most_bits
+    return Guard(site.me, site.parties, min_records, most_records)
 
 
 def given_ridge(ridge: float) -> str:
