@@ -19,7 +19,9 @@ from masquerade.methods import learning_methods, written_method
 from masquerade.net import Script
 from masquerade.net.memory import run_together
 from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, Learned, Participant
-from masquerade.protocol.learn.step_checks import effective_number
+from masquerade.protocol.learn.cox import Deaths, Survival
+from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
+from masquerade.protocol.learn.step_checks import Guard, effective_number
 from masquerade.protocol.learn.sums import Aggregation, Numbers
 
 SITES, LIAR = ("anna", "berta", "carla"), "carla"
@@ -215,6 +217,79 @@ def test_records_invented_so_that_the_fit_goes_there_end_it(lying: Any) -> None:
 def test_honest_sites_finish(method: str) -> None:
     learned: Learned = session(method)
     assert learned.n_records == 241
+
+
+# --- Cox regression -----------------------------------------------------------------------------------------
+# Its sums are opened from shares, which the liar may change, too.
+
+
+def survival_session() -> Learned:
+    method = learning_methods()["cox"](unit=1.0)
+    roles: dict[str, Any] = {"age": "attribute", "pressure": "attribute", "months": "duration", "dead": "event"}
+    contract = Contract(
+        ("anna", LIAR),
+        tuple(Contribution(name, EVERYBODY, role) for name, role in roles.items()),
+        (),
+        written_method(method),
+        provider="provider",
+    )
+    scripts: dict[str, Script[Any]] = {ASSEMBLER: method.assembler(Assembly(contract))}
+    for me, name in enumerate(contract.parties):
+        random = np.random.default_rng(me)
+        cells = {"age": random.normal(50, 10, 40), "pressure": random.normal(100, 20, 40)}
+        cells |= {"months": random.integers(1, 9, 40), "dead": np.arange(40) % 2}
+        table = Table(pa.table(cells), Schema([Attribute(each, "continuous") for each in ("age", "pressure")]))
+        scripts[name] = method.party(Participant(name, contract, table))
+    found: Learned = run_together(scripts)[ASSEMBLER]
+    return found
+
+
+SURVIVAL_LIES = {
+    "more records than announced": shifted(0, lambda own: own + 2.0**40 * np.eye(3)[0]),
+    "deaths of nobody": shifted(2, lambda own: own + 100 * np.eye(len(own))[0]),
+    "deaths of fewer than nobody": shifted(2, lambda own: own - 100 * np.eye(len(own))[0]),
+    "attributes of the dead that nobody has": shifted(3, lambda own: own + 100),
+}
+
+
+@pytest.mark.parametrize("lie", SURVIVAL_LIES)
+def test_sums_of_survival_that_no_records_have_name_the_liar(lying: Any, lie: str) -> None:
+    lying(SURVIVAL_LIES[lie])
+    with pytest.raises(PeerBrokeProtocol) as caught:
+        survival_session()
+    assert caught.value.peer == LIAR
+
+
+@pytest.mark.parametrize(("which", "size"), [(0, 1 << 62), (1, -(1 << 60)), (2, 1 << 62)])
+def test_who_steers_cox_regression_by_its_shares_is_named(
+    monkeypatch: pytest.MonkeyPatch, which: int, size: int
+) -> None:
+    """Gradient or Hessian of the first step, or the gradient of the second. Of less than that, records may be."""
+    opened, asked = SharedNumbers.opened, 0
+
+    def dishonest(shared: SharedNumbers, shares: Any, dropped: int) -> Script[Any]:
+        nonlocal asked
+        if shared.me == 1:
+            shares = RING.add(shares, np.full(shares.shape, size % 2**64, np.uint64)) if asked == which else shares
+            asked += 1
+        return (yield from opened(shared, shares, dropped))
+
+    monkeypatch.setattr(SharedNumbers, "opened", dishonest)
+    with pytest.raises(PeerBrokeProtocol) as caught:
+        survival_session()
+    assert caught.value.peer == LIAR
+
+
+def test_a_step_of_cox_regression_rests_on_many_records_of_each_site(lying: Any) -> None:
+    assert survival_session().n_records == 80
+    guard = Guard(0, ("anna", LIAR), 10, 100)
+    records = Survival(np.append(np.zeros(40), 1.0)[:, None], np.append(np.arange(40) // 4, 9), np.ones(41, bool))
+    deaths = Deaths(np.arange(10), np.append(np.full(9, 4), 5))
+    exposed = deaths.until(records.steps)
+    assert exposed.tolist() == [*np.repeat(np.arange(4, 41, 4), 4)[:36], *[41] * 5]
+    guard.insist_on_many([exposed.astype(float)], records.x[:, 0])
+    with pytest.raises(AnswerIsNo):
+        guard.insist_on_many([exposed * np.exp(5 * records.x[:, 0])], 5 * records.x[:, 0])
 
 
 def test_a_site_with_few_records_adds_nothing_up(lying: Any) -> None:

@@ -347,11 +347,13 @@ class CoxRegression(InferredEstimator, _Survival):
         survival_error: float = 0.005,
         baseline_step: float | None = None,
         ridge: float = 0.0,
+        min_records: int = 10,
     ) -> None:
         self.unit = unit
         self.survival_error = survival_error
         self.baseline_step = baseline_step
         self.ridge = ridge
+        self.min_records = min_records
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of each record's hazard, relative to that of an average one."""
@@ -565,8 +567,9 @@ class LogisticRegression(InferredEstimator, _Linear):
 
     _name = LogisticRegressionMethod.name
 
-    def __init__(self, ridge: float = 0.0) -> None:
+    def __init__(self, ridge: float = 0.0, min_records: int = 10) -> None:
         self.ridge = ridge
+        self.min_records = min_records
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the chance of each class."""
@@ -583,8 +586,9 @@ class SupportVectorMachine(_Linear):
 
     _name = SupportVectors.name
 
-    def __init__(self, nu: float = 1.0) -> None:
+    def __init__(self, nu: float = 1.0, min_records: int = 10) -> None:
         self.nu = nu
+        self.min_records = min_records
 
 
 class PpSvm(MappedEstimator, _OfTwoClasses):

@@ -49,6 +49,7 @@ from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, concordant_pairs
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, composed, prepare_shared_numbers
 from masquerade.protocol.learn.site import Site, durations_of, events_of
+from masquerade.protocol.learn.step_checks import Guard, RiskTotals
 from masquerade.protocol.learn.sums import Aggregation, OneSite, Openings, largest, prepare_aggregation
 from masquerade.protocol.providers.shared_counts import SharedBits
 
@@ -203,6 +204,10 @@ class Deaths:
     def firsts(self) -> NDArray[np.intp]:
         """The first death of each time."""
         return np.cumsum(self.counts) - self.counts
+
+    def until(self, steps: Steps) -> Steps:
+        """How many deaths there are until each step."""
+        return np.append(0, np.cumsum(self.counts))[np.searchsorted(self.times, steps, "right")]
 
     @property
     def less(self) -> Numbers:
@@ -366,14 +371,18 @@ def cox_model(
     curve: Curve | None = None,
     ridge: float = 0.0,
     columns: DesignColumns | None = None,
+    guard: Guard | None = None,
 ) -> Script[CoxModel]:
-    """Fit the model of all sites' records; `columns` say what those of x stand for."""
-    every, curve = (yield from linear.moments(sums, records.x)), curve or Curve()
+    """Fit the model of all sites' records; `columns` say what those of x stand for.
+
+    Without a `guard` all sites are believed, and few records added up, too.
+    """
+    every, curve = (yield from linear.moments(sums, records.x, guard=guard)), curve or Curve()
     known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
-    deaths = yield from _deaths(sums, shared, records)
+    deaths = yield from _deaths(sums, shared, records, every.n, guard)
     until, times = curve.times(deaths.times, unit)
     standard = records.standardised(known, every)
-    fit = _Fit(shared, sums, standard, deaths, _Places.of(every.n, deaths.total), known, every, ridge)
+    fit = _Fit(shared, sums, standard, deaths, _Places.of(every.n, deaths.total), known, every, ridge, guard)
     at, steps = yield from fit.run()
     hessian, hazards = yield from fit.final(at)
     found = yield from fit.baseline(hazards, until, curve.error)
@@ -406,15 +415,18 @@ def fitted_model(
     )
 
 
-def _deaths(sums: Aggregation, shared: SharedNumbers, records: Survival) -> Script[Deaths]:
-    """Return how many died when, over all sites."""
+def _deaths(sums: Aggregation, shared: SharedNumbers, records: Survival, n: int, guard: Guard | None) -> Script[Deaths]:
+    """Return how many of all sites' n records died when."""
     own = records.steps[records.died]
-    last = int((yield from largest(shared.bits, np.array([float(own.max(initial=-1))])))[0])
+    last = float((yield from largest(shared.bits, np.array([float(own.max(initial=-1))])))[0])
     if last < 0:
         raise AnswerIsNo(_NOBODY)
-    if last >= MOST_TIMES:
-        raise AnswerIsNo(f"the last death is at step {last:,} of time; at most {MOST_TIMES:,}: set a larger unit")
-    table = np.rint((yield from sums.total(value_counts(own, last + 1).astype(np.float64)))).astype(np.int64)
+    if not last < MOST_TIMES:
+        raise AnswerIsNo(f"the last death is at step {last:,.0f} of time; at most {MOST_TIMES:,}: set a larger unit")
+    here = value_counts(own, int(last) + 1)
+    table = np.rint((yield from sums.total(here.astype(np.float64)))).astype(np.int64)
+    if guard is not None:
+        guard.check_deaths(table - here, n - len(records.x))
     times = np.flatnonzero(table > 0)
     return Deaths(times, table[times])
 
@@ -488,10 +500,21 @@ class _Fit:
     determined: Determined
     moments: Moments
     ridge: float
+    guard: Guard | None
+
+    def __post_init__(self) -> None:
+        kept = self.determined.kept
+        self.products = self.moments.n * self.moments.correlation[np.ix_(kept, kept)]
+        self.bound = RiskTotals(self.guard, self.products, self.deaths.total) if self.guard is not None else None
 
     def run(self) -> Script[tuple[Numbers, int]]:
         """Return the coefficients, and the number of steps."""
-        dead = yield from self.sums.total(self.records.x[self.records.died].sum(axis=0))
+        records = self.records
+        own = records.x[records.died].sum(axis=0)
+        dead = yield from self.sums.total(own)
+        if self.guard is not None:
+            n_dead = self.deaths.total - int(records.died.sum())
+            self.guard.check_dead(dead - own, n_dead, self.moments.n, self.products - records.x.T @ records.x)
         if not self.ridge:
             refuse_one_sided(self.determined, self.moments, dead, self.deaths.total, events=True)
 
@@ -522,6 +545,8 @@ class _Fit:
         spread = yield from self.shared.opened(covariance, max(0, spare - _OPENED))
         hessian = np.zeros((p, p))
         hessian[upper] = hessian.T[upper] = spread / 2.0 ** min(spare, _OPENED)
+        if self.bound is not None:
+            self.bound.check_spread(hessian)
         return hessian + self.ridge * np.eye(p), hazards
 
     def baseline(self, hazards: Elements, until: NDArray[np.intp], error: float) -> Script[Numbers]:
@@ -557,6 +582,8 @@ class _Fit:
         dying = weights[self.records.died].min(initial=1.0) / self.deaths.counts.max()
         if not weights.sum() < most or dying < 2.0**-10:
             raise self.determined.grows(at, _FIRST)
+        if self.guard is not None:
+            self.guard.insist_on_many([weights * self.deaths.until(self.records.steps)], self.records.x @ at)
         return weights
 
     def _reciprocals(self, sums: Numbers) -> Script[Elements]:
@@ -593,6 +620,8 @@ class _Fit:
         spread = yield from self.shared.opened(covariance, 2 * digits_of_products - _OPENED)
         hessian = np.zeros((p, p))
         hessian[upper] = hessian.T[upper] = spread / 2**_OPENED
+        if self.bound is not None:
+            self.bound.check(at, opened / 2**_OPENED, hessian)
         return opened / 2**_OPENED, hessian
 
 
@@ -717,7 +746,10 @@ class CoxRegressionMethod(LearningMethod):
             unit = yield from agreed_unit(shared.bits, *survival_of(site))
             openings.rounds, openings.under_way = openings.rounds + 1, False
         records = survival_records(site, unit)
-        found = yield from cox_model(sums, shared, records, unit, self._curve, self.ridge, linear.columns_of(site))
+        guard = linear.guard_of(site, self.min_records)
+        found = yield from cox_model(
+            sums, shared, records, unit, self._curve, self.ridge, linear.columns_of(site), guard
+        )
         return self._model(found)
 
     def alone(self, site: Site) -> Model:

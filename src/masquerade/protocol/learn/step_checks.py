@@ -29,6 +29,7 @@ _LARGEST_SCORE = 25.0  # of half of a site's own records; fits that settle have 
 _ROUNDING = 1e-9  # of sums, for each record
 _DIGITS = 1e-14  # of a mean, by which records of another rounding differ
 _CONTRADICTS = 1e-4  # of products, where the others' records vary
+_ROUGH = 2.0**-9  # to which gradient and Hessian of Cox regression are exact, for each death
 _NARROW = 1e-7  # of the products' largest eigenvalue: a direction in which records hardly vary is not judged
 
 
@@ -91,6 +92,16 @@ class Guard:
         within = (others - n_others * np.outer(ahead, ahead)) / np.outer(unit, unit)
         self.insist(_least(within) >= -_CONTRADICTS, "products that contradict the means")
 
+    def check_deaths(self, others: NDArray[np.int64], n_others: int) -> None:
+        """Check how many of the others' records died at each time."""
+        self.insist((others >= 0).all() and int(others.sum()) <= n_others, "deaths of nobody")
+
+    def check_dead(self, sums: Numbers, n_dead: int, n: int, products: Numbers) -> None:
+        """Check what the attributes of the others' dead add up to, by their products; all have n records."""
+        # By Cauchy and Schwarz; the products are rounded as sums over all records are.
+        largest = n_dead * (np.diag(products) + _ROUNDING * n)
+        self.insist((sums**2 <= largest + _ROUNDING * n).all(), "attributes of the dead that nobody has")
+
 
 @dataclass
 class ConvexTotals:
@@ -143,6 +154,43 @@ class ConvexTotals:
         """Return by how much a loss that curves no more must rise or fall, if its gradient changes by this."""
         along = gradient @ self._root
         return float(along @ along) / 2
+
+
+@dataclass
+class RiskTotals:
+    """What must hold of sums over all deaths, at every coefficients, of Cox's partial likelihood.
+
+    A death adds its risk set's weighted mean and covariance. Of any weights, mean and covariance of records x with
+    xᵀP⁻¹x ≤ 1, P being `products`, have meanᵀP⁻¹mean + tr(P⁻¹ covariance) ≤ 1; and the mean rises along every step.
+    """
+
+    guard: Guard
+    products: Numbers  # of all records
+    n_deaths: int
+    opened: list[tuple[Numbers, Numbers]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        sizes, axes = np.linalg.eigh(self.products)
+        wide = sizes > _NARROW * max(float(np.max(sizes, initial=0.0)), 1.0)
+        self._root = axes[:, wide] / np.sqrt(sizes[wide])
+        self._rough = _ROUGH * self.n_deaths * max(len(sizes), 1)
+        self._rough_trace = self._rough * float(np.sum(1 / sizes[wide])) + _ROUNDING * self.n_deaths
+
+    def check(self, at: Numbers, expected: Numbers, covariance: Numbers) -> None:
+        """PeerBrokeProtocol unless there may be records of which these are the sums."""
+        along = expected @ self._root
+        self.check_spread(covariance, float(along @ along) / self.n_deaths)
+        for other, before in self.opened:
+            rising, step = float((expected - before) @ (at - other)), np.abs(at - other).sum()
+            self.guard.insist(rising >= -_ROUGH * self.n_deaths * step, "gradients that no convex loss has")
+        self.opened.append((at, expected))
+
+    def check_spread(self, covariance: Numbers, means: float = 0.0) -> None:
+        """Check covariances; `means` is what their means add up to at least."""
+        insist = self.guard.insist
+        insist(_least(covariance) >= -self._rough, "a Hessian that is not positive")
+        trace = float(np.einsum("ik,ij,jk", self._root, covariance, self._root))
+        insist(means + trace <= self.n_deaths + self._rough_trace, "attributes of the dead that nobody has")
 
 
 def rounding_of(n: float, mean: Numbers, deviation: Numbers) -> float:
