@@ -7,12 +7,15 @@ hyperplane through one person, far from anybody else, the Hessian of the others 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from examples import examples
 from masquerade.data import Attribute, Schema, Table
 from masquerade.errors import AnswerIsNo, PeerBrokeProtocol
 from masquerade.methods import learning_methods, written_method
@@ -21,7 +24,7 @@ from masquerade.net.memory import run_together
 from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, Learned, Participant
 from masquerade.protocol.learn.cox import Deaths, Survival
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
-from masquerade.protocol.learn.step_checks import Guard, effective_number
+from masquerade.protocol.learn.step_checks import Guard, effective_number, kept_apart
 from masquerade.protocol.learn.sums import Aggregation, Numbers
 
 SITES, LIAR = ("anna", "berta", "carla"), "carla"
@@ -32,11 +35,11 @@ HER = np.array([41.5, 4051.5, 141.0, 83.0])
 Lie = Callable[[int, Numbers], Numbers]  # from the number of the sum and the liar's honest part
 
 
-def people(seed: int, n: int = 80) -> tuple[Numbers, Numbers]:
-    """Records, and an outcome of chance; nobody is as old as she is."""
+def people(seed: int, n: int = 80, blur: float = 20.0) -> tuple[Numbers, Numbers]:
+    """Records, and an outcome that age decides, but for the blur; nobody is as old as she is."""
     random = np.random.default_rng(seed)
     x = np.column_stack([random.integers(20, 80, n), random.integers(1000, 9000, n), *random.normal(100, 20, (2, n))])
-    return x, np.where(random.random(n) < 1 / (1 + np.exp(-(x[:, 0] - 50) / 20)), "ill", "well")
+    return x, np.where(random.random(n) < 1 / (1 + np.exp(-(x[:, 0] - 50) / blur)), "ill", "well")
 
 
 def table_of(x: Numbers, ill: Numbers) -> Table:
@@ -51,10 +54,10 @@ def hers(seed: int = 1) -> tuple[Numbers, Numbers]:
 
 
 def session(
-    name: str = "logistic", sites: tuple[str, ...] = SITES, liars: tuple[Numbers, Numbers] | None = None
+    name: str = "logistic", sites: tuple[str, ...] = SITES, min_records: int = 10, **others: tuple[Numbers, Numbers]
 ) -> Any:
-    """A whole session."""
-    method = learning_methods()[name]()
+    """A whole session; `others` are some sites' other records."""
+    method = learning_methods()[name](min_records=min_records)
     contract = Contract(
         sites,
         tuple(Contribution(each, EVERYBODY, "attribute") for each in COLUMNS),
@@ -63,7 +66,7 @@ def session(
         class_name="state",
         provider="provider",
     )
-    records = {"anna": hers(), "berta": people(2), LIAR: liars or people(3)}
+    records = {"anna": hers(), "berta": people(2), LIAR: people(3)} | others
     scripts: dict[str, Script[Any]] = {ASSEMBLER: method.assembler(Assembly(contract))}
     scripts |= {each: method.party(Participant(each, contract, table_of(*records[each]))) for each in sites}
     return run_together(scripts)[ASSEMBLER]
@@ -202,10 +205,10 @@ def test_records_invented_so_that_the_fit_goes_there_end_it(lying: Any) -> None:
     random = np.random.default_rng(5)
     invented = np.tile(HER, (20_000, 1)) + random.normal(size=(20_000, 4)) * [20, 2000, 20, 20]
     plane = (invented[:, 0] - HER[0]) / 20 + (invented[:, 1] - HER[1]) / 2000
-    liars = invented, np.where(plane > 0, "ill", "well")
+    invented_records = invented, np.where(plane > 0, "ill", "well")
     found = lying(lambda _, own: own)
     with pytest.raises(AnswerIsNo) as caught:
-        session(liars=liars, sites=("anna", LIAR))
+        session(sites=("anna", LIAR), carla=invented_records)
     assert [each.key for each in caught.value.problems] == [("algorithm", "min_records")]
     assert len(found) > 4
     for each in found[2:]:
@@ -217,6 +220,34 @@ def test_records_invented_so_that_the_fit_goes_there_end_it(lying: Any) -> None:
 def test_honest_sites_finish(method: str) -> None:
     learned: Learned = session(method)
     assert learned.n_records == 241
+
+
+def ranks_of_differences(lying: Any, min_records: int) -> set[int]:
+    """Of every two Hessians that an honest session opens: how many records they differ by, if fewer than columns."""
+    found = lying(lambda _, own: own)
+    session("svm", ("anna", LIAR), min_records, anna=people(1, 300, blur=3), carla=people(3, 300, blur=3))
+    hessians = [parts_of(each)[2] for each in found[2:]]
+    assert len(hessians) > 3
+    return {int(np.linalg.matrix_rank(a - b, tol=1e-9)) for a, b in combinations(hessians, 2)}
+
+
+def test_no_few_records_cross_a_margin_between_two_steps(lying: Any) -> None:
+    """What a margin counts at one step and not at the next would be read in the difference of two sums."""
+    assert ranks_of_differences(lying, 10) <= {0, SIZE}
+    assert ranks_of_differences(lying, 1) & {1, 2, 3}
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 15), st.integers(1, 6))
+def test_sets_that_a_site_counts_are_the_same_or_differ_by_many(seed: int, least: int, steps: int) -> None:
+    random = np.random.default_rng(seed)
+    costs, counted = random.random(40), []
+    wanted = random.random(40) < 0.5
+    for _ in range(steps):
+        wanted = wanted ^ (random.random(40) < random.choice([0.0, 0.05, 0.5]))
+        counted.append(kept_apart(wanted, costs, counted, least))
+    differences = [np.count_nonzero(a ^ b) for a, b in combinations(counted, 2)]
+    assert all(each == 0 or each >= least for each in differences)
 
 
 # --- Cox regression -----------------------------------------------------------------------------------------
@@ -296,7 +327,7 @@ def test_a_site_with_few_records_adds_nothing_up(lying: Any) -> None:
     found = lying(lambda _, own: own)
     x, ill = people(3, 9)
     with pytest.raises(AnswerIsNo) as caught:
-        session(liars=(x, ill))
+        session(carla=(x, ill))
     assert [each.key for each in caught.value.problems] == [("algorithm", "min_records")]
     assert not found
 

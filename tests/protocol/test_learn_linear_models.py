@@ -240,6 +240,14 @@ def test_how_records_are_split_does_not_matter(seed: int, at: int) -> None:
         np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize(("n", "off"), [(300, 0.1), (3000, 0.005)])
+def test_a_margin_that_single_records_do_not_cross_is_nearly_the_pooled_one(n: int, off: float) -> None:
+    parts = split(*patients(n, seed=4), (n // 2, n // 2))
+    exact, private = (learned(parts, SquaredHinge(), min_records=least)[0] for least in (1, 10))
+    np.testing.assert_allclose(private.coefficients, exact.coefficients, rtol=off, atol=off / 100)
+    assert private.coefficients != exact.coefficients
+
+
 def test_no_coefficients_are_better_than_the_support_vector_machines() -> None:
     x, y = patients(130, seed=4)
     (model, _) = learned(split(x, y, (70, 60)), SquaredHinge(nu=0.5))

@@ -43,7 +43,7 @@ from masquerade.protocol.learn.inference import (
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts, known_categories
 from masquerade.protocol.learn.site import Site
-from masquerade.protocol.learn.step_checks import ConvexTotals, Guard, rounding_of
+from masquerade.protocol.learn.step_checks import ConvexTotals, Guard, Records, kept_apart, rounding_of
 from masquerade.protocol.learn.sums import AddsUp, OneSite, prepare_aggregation
 
 # --- binary figures -----------------------------------------------------------------------------------------
@@ -96,26 +96,27 @@ class Loss(ABC):
     """What a model minimises: the sum over all records, and a penalty on the coefficients."""
 
     @abstractmethod
-    def sums(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[float, Numbers, Numbers]:
-        """Return value, gradient and Hessian over records x with outcomes y of −1 or 1."""
+    def sums(
+        self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None
+    ) -> tuple[float, Numbers, Numbers]:
+        """Return value, gradient and Hessian over records x, outcomes y of −1 or 1; `counted` overrides `counts`."""
 
     def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
         """Return value, gradient and Hessian of the penalty."""
         return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
 
     @abstractmethod
-    def weights(self, x: Numbers, y: Numbers, at: Numbers) -> Sequence[Numbers]:
+    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None) -> Sequence[Numbers]:
         """Return how much each record weighs in Hessian and gradient."""
+
+    def counts(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[Records, Numbers] | None:
+        """Return which records the loss counts, and the cost of each that it does not or should not; None: all."""
+        return None
 
     @property
     @abstractmethod
     def bounds(self) -> tuple[float, float]:
         """How much a record's loss curves at most, by its square, and its value at coefficients 0; it is then so."""
-
-    @property
-    def smooth(self) -> bool:
-        """Whether every sum is of the same function."""
-        return True
 
     @property
     def penalised(self) -> bool:
@@ -133,14 +134,16 @@ class Logistic(Loss):
 
     ridge: float = 0.0
 
-    def sums(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[float, Numbers, Numbers]:
+    def sums(
+        self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None
+    ) -> tuple[float, Numbers, Numbers]:
         """Return the log-likelihood's."""
         margin = y * (x @ at)
         wrong = np.exp(-np.logaddexp(0.0, margin))  # the probability of the other outcome
         weights = wrong * (1 - wrong)
         return float(np.logaddexp(0.0, -margin).sum()), -x.T @ (y * wrong), (x * weights[:, None]).T @ x
 
-    def weights(self, x: Numbers, y: Numbers, at: Numbers) -> Sequence[Numbers]:
+    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None) -> Sequence[Numbers]:
         """Return the outcome's variance, and the probability of the other outcome."""
         wrong = np.exp(-np.logaddexp(0.0, y * (x @ at)))
         return wrong * (1 - wrong), wrong
@@ -171,18 +174,26 @@ class SquaredHinge(Loss):
 
     nu: float = 1.0
 
-    def sums(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[float, Numbers, Numbers]:
+    def sums(
+        self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None
+    ) -> tuple[float, Numbers, Numbers]:
         """Return those of the records inside the margin."""
         short = 1 - y * (x @ at)
-        inside = short > 0
+        inside = short > 0 if counted is None else counted
         some, by = x[inside], short[inside]
         gradient = -self.nu * some.T @ (y[inside] * by)
         return self.nu / 2 * float(by @ by), gradient, self.nu * some.T @ some
 
-    def weights(self, x: Numbers, y: Numbers, at: Numbers) -> Sequence[Numbers]:
+    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None) -> Sequence[Numbers]:
         """Return which records are inside the margin, and how far."""
-        short = np.maximum(1 - y * (x @ at), 0.0)
-        return (short > 0).astype(np.float64), short
+        short = 1 - y * (x @ at)
+        inside = (short > 0 if counted is None else counted).astype(np.float64)
+        return inside, np.abs(short) * inside
+
+    def counts(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[Records, Numbers]:
+        """Return those inside the margin; the cost is what the loss is wrong by."""
+        short = 1 - y * (x @ at)
+        return short > 0, short**2
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -222,6 +233,7 @@ class FitProgress:
     products: Numbers | None = None
     products_of: tuple[str, ...] = ()
     at: Numbers | None = None
+    counted: list[Records] = field(default_factory=list)  # which of this site's records each sum counted
     opened: int = 0  # how often value, gradient and Hessian were
 
 
@@ -366,10 +378,12 @@ class _Fit:
         """Return value, gradient and Hessian over all sites."""
         if self.progress.opened == _MOST_OPENED:
             raise AnswerIsNo(f"the coefficients do not settle in {_MOST_OPENED} steps; set ridge")
+        counted = self._counted(coefficients)
         if self.guard is not None:
-            self.guard.insist_on_many(self.loss.weights(self.x, self.y, coefficients), self.x @ coefficients)
+            weights = self.loss.weights(self.x, self.y, coefficients, counted)
+            self.guard.insist_on_many(weights, self.x @ coefficients)
         size = coefficients.size
-        value, gradient, hessian = self.loss.sums(self.x, self.y, coefficients)
+        value, gradient, hessian = self.loss.sums(self.x, self.y, coefficients, counted)
         upper = np.triu_indices(size)
         totals = yield from self.sums.total(np.concatenate(([value], gradient, hessian[upper])))
         self.progress.opened += 1
@@ -381,6 +395,15 @@ class _Fit:
         more = self.loss.penalty(coefficients)
         return all_of_it[0] + more[0], all_of_it[1] + more[1], whole + more[2]
 
+    def _counted(self, coefficients: Numbers) -> Records | None:
+        """Return which own records a step counts, that steps do not differ by few; None: those that the loss does."""
+        counts = self.loss.counts(self.x, self.y, coefficients)
+        if counts is None or self.guard is None or self.guard.min_records == 1:
+            return None
+        found = kept_apart(*counts, self.progress.counted, self.guard.min_records)
+        self.progress.counted.append(found)
+        return found
+
     def _bounds_of_others(self, guard: Guard) -> ConvexTotals | None:
         """Return what must hold of the others' sums; None where sites were lost between means and products."""
         if self.progress.totals_of != self.progress.products_of:
@@ -391,7 +414,8 @@ class _Fit:
         slack = rounding_of(n, self.moments.mean[kept], self.moments.deviation[kept])
         same = self.progress.products_of == self.parties
         others = n * everybody - self.x.T @ self.x
-        return ConvexTotals(guard, others, n - len(self.x), *self.loss.bounds, slack, self.loss.smooth, same)
+        smooth = guard.min_records == 1 or self.loss.counts(self.x, self.y, np.zeros(size)) is None
+        return ConvexTotals(guard, others, n - len(self.x), *self.loss.bounds, slack, smooth, same)
 
 
 def agreed(me: int, parties: Sequence[str], own: Numbers) -> Script[Numbers]:

@@ -1,13 +1,15 @@
 """What a site checks of each step of a fit, as other sites may lie: its own part of a sum, and what was opened.
 
 A site that lies may choose at which coefficients the next sums are opened, and sums at well chosen ones are those of
-few records. Two things are checked, each by every site, with nobody's help:
+few records. These are checked, by every site for itself:
 
  1. Before it adds its part: whether that rests on at least `min_records` of **its own** records, by the effective
     number (Σw)²/Σw² of the weights that the step gives them (Kish), so that no record has more than a share of
     1/√min_records in it; and whether scores are within what a fit may need. Whatever made the coefficients what they
     are, a site shows no few records. It then ends the session, and names no figure; the liar has one bit.
- 2. After a sum is opened: whether there can be records of which the **others'** part of it, the total without its own,
+ 2. Where a step counts some records and not others, as a margin does: that these sets of its own records are the same
+    at two steps, or differ by at least `min_records` (`kept_apart`).
+ 3. After a sum is opened: whether there can be records of which the **others'** part of it, the total without its own,
     is the sum. What no records have is somebody's lie; of two sites the other one is named.
 
 A liar may still give the sums of records that it has made up, as it may have such records.
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from masquerade.errors import AnswerIsNo, PeerBrokeProtocol, Problem
 
 Numbers = NDArray[np.float64]
+Records = NDArray[np.bool_]  # which of a site's own
 
 _LARGEST_SCORE = 25.0  # of half of a site's own records; fits that settle have 1 to 10
 _ROUNDING = 1e-9  # of sums, for each record
@@ -37,6 +40,26 @@ def effective_number(weights: Numbers) -> float:
     """Return on how many records a weighted sum rests: Kish's (Σw)²/Σw², n for equal weights."""
     squares = float(weights @ weights)
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def kept_apart(wanted: Records, costs: Numbers, earlier: Sequence[Records], least: int) -> Records:
+    """Return a set of records near the `wanted` one that is one of the `earlier` sets, or differs from each by many.
+
+    Sums over two sets that differ by few records tell of these few. A set is as far from the wanted one as the `costs`
+    of the records in which it differs; the nearest earlier one is taken, or where that is nearer, the wanted one but
+    for so many further records that it differs by `least` from each.
+    """
+    nearest = min(earlier, key=lambda each: float(costs[each ^ wanted].sum()), default=None)
+    if nearest is None:
+        return wanted
+    found = wanted.copy()
+    for each in earlier:
+        alike = np.flatnonzero(found == each)
+        lacking = least - (len(found) - len(alike))
+        if lacking > 0:
+            found[alike[np.argsort(costs[alike], kind="stable")[:lacking]]] ^= True
+    apart = all(np.count_nonzero(found ^ each) >= least for each in earlier)
+    return found if apart and costs[found ^ wanted].sum() < costs[nearest ^ wanted].sum() else nearest
 
 
 @dataclass(frozen=True)
