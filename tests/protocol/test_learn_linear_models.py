@@ -176,6 +176,17 @@ def test_a_category_that_no_record_has_is_not_in_the_model(
     assert found[left[1]] == pytest.approx(plain.coefficients[1])
 
 
+def test_a_category_that_few_records_have_is_named_before_its_products_are_opened(
+    towns: tuple[Numbers, Numbers, DesignColumns],
+) -> None:
+    x, y, columns = towns
+    some = np.arange(82)  # 28 of town A, 27 of each other
+    with pytest.raises(AnswerIsNo) as caught:
+        learned(split(x[some], y[some], (41, 41)), Logistic(), columns, min_records=28)
+    assert [each.column for each in caught.value.problems] == ["town"]
+    assert '"B", "C"' in caught.value.lines[0]
+
+
 def test_what_separates_some_records_is_named_though_no_category_does() -> None:
     """A number above which all have one class, and below which both occur."""
     x, y = patients(80, seed=4)

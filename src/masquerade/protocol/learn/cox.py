@@ -377,8 +377,9 @@ def cox_model(
 
     Without a `guard` all sites are believed, and few records added up, too.
     """
-    every, curve = (yield from linear.moments(sums, records.x, guard=guard)), curve or Curve()
-    known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
+    curve, columns = curve or Curve(), columns or DesignColumns.unnamed(records.x.shape[1])
+    every = yield from linear.moments(sums, records.x, columns, guard=guard)
+    known = determined(columns, every, penalised=ridge > 0)
     deaths = yield from _deaths(sums, shared, records, every.n, guard)
     until, times = curve.times(deaths.times, unit)
     standard = records.standardised(known, every)
@@ -644,8 +645,9 @@ def pooled_cox(
     columns: DesignColumns | None = None,
 ) -> CoxModel:
     """Fit the model of these records; its baseline has every time at which somebody dies, unless `curve` has a step."""
-    every, curve = result_of(linear.moments(OneSite(), records.x)), curve or Curve()
-    known = determined(columns or DesignColumns.unnamed(records.x.shape[1]), every, penalised=ridge > 0)
+    curve, columns = curve or Curve(), columns or DesignColumns.unnamed(records.x.shape[1])
+    every = result_of(linear.moments(OneSite(), records.x, columns))
+    known = determined(columns, every, penalised=ridge > 0)
     standard = records.standardised(known, every)
     found, counts = distinct_rows(records.steps[records.died][:, None])
     deaths = Deaths(found[:, 0], counts)

@@ -171,6 +171,24 @@ def _dependent(columns: DesignColumns, kept: Places, correlation: Numbers) -> It
         yield Problem(f"{text} told apart; {ADVICE}", column=name)
 
 
+def refuse_rare(columns: DesignColumns, n: int, sums: Numbers, min_records: int) -> None:
+    """AnswerIsNo where few of all n records have a category: its products with other columns would be those of few.
+
+    `sums` are the columns' over all records, so of categories how many have them.
+    """
+    problems = []
+    for name, own in columns.groups():
+        if name in columns.categories:
+            having = np.rint(np.append(n - sums[own].sum(), sums[own]))
+            rare = np.array(columns.categories[name], object)[(having > 0) & (having < min_records)].tolist()
+            if rare:
+                told = f"{', '.join(map(shown, rare[:_SHOWN]))}{', …' if rare[_SHOWN:] else ''}"
+                text = f"fewer than {min_records} of all records have {told}; leave the column out, or join categories"
+                problems.append(Problem(text, column=name))
+    if problems:
+        raise AnswerIsNo(*problems)
+
+
 def refuse_one_sided(known: Determined, moments: Moments, sums: Numbers, whole: float, *, events: bool) -> None:
     """AnswerIsNo where all records of a category have one outcome, so that its coefficient grows without end.
 

@@ -31,7 +31,14 @@ from masquerade.forms import number, parameter
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.learn.frame import as_counts, result_of
-from masquerade.protocol.learn.identified import DesignColumns, Determined, Moments, determined, refuse_one_sided
+from masquerade.protocol.learn.identified import (
+    DesignColumns,
+    Determined,
+    Moments,
+    determined,
+    refuse_one_sided,
+    refuse_rare,
+)
 from masquerade.protocol.learn.inference import (
     Coefficient,
     Inference,
@@ -254,7 +261,7 @@ def linear_model(
     AnswerIsNo where the records leave coefficients open.
     """
     progress, columns = progress or FitProgress(), columns or DesignColumns.unnamed(x.shape[1])
-    all_of_it = yield from moments(sums, x, progress, guard)
+    all_of_it = yield from moments(sums, x, columns, progress, guard)
     support_vectors = isinstance(loss, SquaredHinge)
     known = determined(columns, all_of_it, penalised=loss.penalised, may_be_constant=support_vectors)
     mean, deviation = all_of_it.mean[known.kept], all_of_it.deviation[known.kept]
@@ -287,7 +294,7 @@ def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None =
 
 
 def moments(
-    sums: AddsUp, x: Numbers, progress: FitProgress | None = None, guard: Guard | None = None
+    sums: AddsUp, x: Numbers, columns: DesignColumns, progress: FitProgress | None = None, guard: Guard | None = None
 ) -> Script[Moments]:
     """Return number, mean, deviation (`spread`) and correlation over all sites' records."""
     known = progress or FitProgress()
@@ -298,6 +305,7 @@ def moments(
         known.totals, known.totals_of = (yield from sums.total(np.concatenate(([len(x)], x.sum(axis=0))))), parties
         if guard is not None:
             guard.check_number(known.totals[0] - len(x))
+            refuse_rare(columns, round(known.totals[0]), known.totals[1:], guard.min_records)
     n, mean = round(known.totals[0]), known.totals[1:] / known.totals[0]
     centred, upper, opens = x - mean, np.triu_indices(mean.size), known.products is None
     if known.products is None:
