@@ -24,7 +24,7 @@ from masquerade.net.memory import run_together
 from masquerade.protocol import ASSEMBLER, EVERYBODY, Assembly, Contract, Contribution, Learned, Participant
 from masquerade.protocol.learn.cox import Deaths, Survival
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers
-from masquerade.protocol.learn.step_checks import Guard, effective_number, kept_apart
+from masquerade.protocol.learn.step_checks import StepGuard, effective_number, kept_apart
 from masquerade.protocol.learn.sums import Aggregation, Numbers
 
 SITES, LIAR = ("anna", "berta", "carla"), "carla"
@@ -313,7 +313,7 @@ def test_who_steers_cox_regression_by_its_shares_is_named(
 
 def test_a_step_of_cox_regression_rests_on_many_records_of_each_site(lying: Any) -> None:
     assert survival_session().n_records == 80
-    guard = Guard(0, ("anna", LIAR), 10, 100)
+    guard = StepGuard(0, ("anna", LIAR), 10, 100)
     records = Survival(np.append(np.zeros(40), 1.0)[:, None], np.append(np.arange(40) // 4, 9), np.ones(41, bool))
     deaths = Deaths(np.arange(10), np.append(np.full(9, 4), 5))
     exposed = deaths.until(records.steps)

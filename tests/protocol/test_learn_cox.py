@@ -28,7 +28,7 @@ from masquerade.protocol.learn.cox import (
 )
 from masquerade.protocol.learn.identified import DesignColumns
 from masquerade.protocol.learn.shared_numbers import prepare_shared_numbers
-from masquerade.protocol.learn.step_checks import Guard
+from masquerade.protocol.learn.step_checks import StepGuard
 from masquerade.protocol.learn.sums import prepare_aggregation
 from protocol.tampering import changing
 
@@ -38,7 +38,7 @@ NAMES = ("anna", "berta", "carla")
 def site(me: int, names: Sequence[str], records: Survival, **more: Any) -> Script[CoxModel]:
     sums = yield from prepare_aggregation(me, names, b"test")
     shared = yield from prepare_shared_numbers(me, names, b"test")
-    guard = Guard(me, tuple(names), min_records=1, most_records=1 << 12)
+    guard = StepGuard(me, tuple(names), min_records=1, most_records=1 << 12)
     return (yield from cox_model(sums, shared, records, guard=guard, **more))
 
 

@@ -17,7 +17,7 @@ from masquerade.net import Script
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.learn.identified import DesignColumns
 from masquerade.protocol.learn.linear import LinearModel, Logistic, Loss, SquaredHinge, linear_model
-from masquerade.protocol.learn.step_checks import Guard
+from masquerade.protocol.learn.step_checks import StepGuard
 from masquerade.protocol.learn.sums import Numbers, prepare_aggregation
 from protocol.tampering import changing
 
@@ -39,7 +39,7 @@ def learned(
 ) -> list[LinearModel]:
     def whole(me: int, names: Sequence[str]) -> Script[LinearModel]:
         sums = yield from prepare_aggregation(me, names, b"test")
-        guard = Guard(me, tuple(names), min_records, most_records=1 << 12)
+        guard = StepGuard(me, tuple(names), min_records, most_records=1 << 12)
         return (yield from linear_model(me, names, sums, *parts[me], loss, columns=columns, guard=guard))
 
     names = NAMES[: len(parts)]

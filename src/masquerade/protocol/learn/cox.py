@@ -49,7 +49,7 @@ from masquerade.protocol.learn.method import SURVIVAL, LearningMethod
 from masquerade.protocol.learn.models import Cells, Model, NotAModel, concordant_pairs
 from masquerade.protocol.learn.shared_numbers import RING, SharedNumbers, composed, prepare_shared_numbers
 from masquerade.protocol.learn.site import Site, durations_of, events_of
-from masquerade.protocol.learn.step_checks import Guard, RiskTotals
+from masquerade.protocol.learn.step_checks import RiskTotals, StepGuard
 from masquerade.protocol.learn.sums import Aggregation, OneSite, Openings, largest, prepare_aggregation
 from masquerade.protocol.providers.shared_counts import SharedBits
 
@@ -371,7 +371,7 @@ def cox_model(
     curve: Curve | None = None,
     ridge: float = 0.0,
     columns: DesignColumns | None = None,
-    guard: Guard | None = None,
+    guard: StepGuard | None = None,
 ) -> Script[CoxModel]:
     """Fit the model of all sites' records; `columns` say what those of x stand for.
 
@@ -416,7 +416,9 @@ def fitted_model(
     )
 
 
-def _deaths(sums: Aggregation, shared: SharedNumbers, records: Survival, n: int, guard: Guard | None) -> Script[Deaths]:
+def _deaths(
+    sums: Aggregation, shared: SharedNumbers, records: Survival, n: int, guard: StepGuard | None
+) -> Script[Deaths]:
     """Return how many of all sites' n records died when."""
     own = records.steps[records.died]
     last = float((yield from largest(shared.bits, np.array([float(own.max(initial=-1))])))[0])
@@ -501,7 +503,7 @@ class _Fit:
     determined: Determined
     moments: Moments
     ridge: float
-    guard: Guard | None
+    guard: StepGuard | None
 
     def __post_init__(self) -> None:
         kept = self.determined.kept

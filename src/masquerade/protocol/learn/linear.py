@@ -50,7 +50,7 @@ from masquerade.protocol.learn.inference import (
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.learn.models import Cells, Classifier, Model, NotAModel, Numbers, Texts, known_categories
 from masquerade.protocol.learn.site import Site
-from masquerade.protocol.learn.step_checks import ConvexTotals, Guard, Records, kept_apart, rounding_of
+from masquerade.protocol.learn.step_checks import ConvexTotals, Flags, StepGuard, kept_apart, rounding_of
 from masquerade.protocol.learn.sums import AddsUp, OneSite, prepare_aggregation
 
 # --- binary figures -----------------------------------------------------------------------------------------
@@ -103,9 +103,7 @@ class Loss(ABC):
     """What a model minimises: the sum over all records, and a penalty on the coefficients."""
 
     @abstractmethod
-    def sums(
-        self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None
-    ) -> tuple[float, Numbers, Numbers]:
+    def sums(self, x: Numbers, y: Numbers, at: Numbers, counted: Flags | None = None) -> tuple[float, Numbers, Numbers]:
         """Return value, gradient and Hessian over records x, outcomes y of −1 or 1; `counted` overrides `counts`."""
 
     def penalty(self, at: Numbers) -> tuple[float, Numbers, Numbers]:
@@ -113,10 +111,10 @@ class Loss(ABC):
         return 0.0, np.zeros_like(at), np.zeros((at.size, at.size))
 
     @abstractmethod
-    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None) -> Sequence[Numbers]:
+    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Flags | None = None) -> Sequence[Numbers]:
         """Return how much each record weighs in Hessian and gradient."""
 
-    def counts(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[Records, Numbers] | None:
+    def counts(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[Flags, Numbers] | None:
         """Return which records the loss counts, and the cost of each that it does not or should not; None: all."""
         return None
 
@@ -141,16 +139,14 @@ class Logistic(Loss):
 
     ridge: float = 0.0
 
-    def sums(
-        self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None
-    ) -> tuple[float, Numbers, Numbers]:
+    def sums(self, x: Numbers, y: Numbers, at: Numbers, counted: Flags | None = None) -> tuple[float, Numbers, Numbers]:
         """Return the log-likelihood's."""
         margin = y * (x @ at)
         wrong = np.exp(-np.logaddexp(0.0, margin))  # the probability of the other outcome
         weights = wrong * (1 - wrong)
         return float(np.logaddexp(0.0, -margin).sum()), -x.T @ (y * wrong), (x * weights[:, None]).T @ x
 
-    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None) -> Sequence[Numbers]:
+    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Flags | None = None) -> Sequence[Numbers]:
         """Return the outcome's variance, and the probability of the other outcome."""
         wrong = np.exp(-np.logaddexp(0.0, y * (x @ at)))
         return wrong * (1 - wrong), wrong
@@ -181,9 +177,7 @@ class SquaredHinge(Loss):
 
     nu: float = 1.0
 
-    def sums(
-        self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None
-    ) -> tuple[float, Numbers, Numbers]:
+    def sums(self, x: Numbers, y: Numbers, at: Numbers, counted: Flags | None = None) -> tuple[float, Numbers, Numbers]:
         """Return those of the records inside the margin."""
         short = 1 - y * (x @ at)
         inside = short > 0 if counted is None else counted
@@ -191,13 +185,13 @@ class SquaredHinge(Loss):
         gradient = -self.nu * some.T @ (y[inside] * by)
         return self.nu / 2 * float(by @ by), gradient, self.nu * some.T @ some
 
-    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Records | None = None) -> Sequence[Numbers]:
+    def weights(self, x: Numbers, y: Numbers, at: Numbers, counted: Flags | None = None) -> Sequence[Numbers]:
         """Return which records are inside the margin, and how far."""
         short = 1 - y * (x @ at)
         inside = (short > 0 if counted is None else counted).astype(np.float64)
         return inside, np.abs(short) * inside
 
-    def counts(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[Records, Numbers]:
+    def counts(self, x: Numbers, y: Numbers, at: Numbers) -> tuple[Flags, Numbers]:
         """Return those inside the margin; the cost is what the loss is wrong by."""
         short = 1 - y * (x @ at)
         return short > 0, short**2
@@ -240,7 +234,7 @@ class FitProgress:
     products: Numbers | None = None
     products_of: tuple[str, ...] = ()
     at: Numbers | None = None
-    counted: list[Records] = field(default_factory=list)  # which of this site's records each sum counted
+    counted: list[Flags] = field(default_factory=list)  # which of this site's records each sum counted
     opened: int = 0  # how often value, gradient and Hessian were
 
 
@@ -253,7 +247,7 @@ def linear_model(
     loss: Loss,
     progress: FitProgress | None = None,
     columns: DesignColumns | None = None,
-    guard: Guard | None = None,
+    guard: StepGuard | None = None,
 ) -> Script[LinearModel]:
     """Fit a model of outcomes −1 and 1 by attributes x, record × attribute; return the one of all sites' records.
 
@@ -294,7 +288,11 @@ def standard_errors(hessian: Numbers, deviation: Numbers, mean: Numbers | None =
 
 
 def moments(
-    sums: AddsUp, x: Numbers, columns: DesignColumns, progress: FitProgress | None = None, guard: Guard | None = None
+    sums: AddsUp,
+    x: Numbers,
+    columns: DesignColumns,
+    progress: FitProgress | None = None,
+    guard: StepGuard | None = None,
 ) -> Script[Moments]:
     """Return number, mean, deviation (`spread`) and correlation over all sites' records."""
     known = progress or FitProgress()
@@ -334,7 +332,7 @@ class _Fit:
     progress: FitProgress
     determined: Determined
     moments: Moments
-    guard: Guard | None
+    guard: StepGuard | None
 
     def __post_init__(self) -> None:
         self.others = None if self.guard is None else self._bounds_of_others(self.guard)
@@ -403,7 +401,7 @@ class _Fit:
         more = self.loss.penalty(coefficients)
         return all_of_it[0] + more[0], all_of_it[1] + more[1], whole + more[2]
 
-    def _counted(self, coefficients: Numbers) -> Records | None:
+    def _counted(self, coefficients: Numbers) -> Flags | None:
         """Return which own records a step counts, that steps do not differ by few; None: those that the loss does."""
         counts = self.loss.counts(self.x, self.y, coefficients)
         if counts is None or self.guard is None or self.guard.min_records == 1:
@@ -412,7 +410,7 @@ class _Fit:
         self.progress.counted.append(found)
         return found
 
-    def _bounds_of_others(self, guard: Guard) -> ConvexTotals | None:
+    def _bounds_of_others(self, guard: StepGuard) -> ConvexTotals | None:
         """Return what must hold of the others' sums; None where sites were lost between means and products."""
         if self.progress.totals_of != self.progress.products_of:
             return None
@@ -616,7 +614,7 @@ class LinearMethod(LearningMethod):
         model: Model = result_of(self._fitted(site, OneSite()))
         return model
 
-    def _fitted(self, site: Site, sums: AddsUp, guard: Guard | None = None) -> Script[Model]:
+    def _fitted(self, site: Site, sums: AddsUp, guard: StepGuard | None = None) -> Script[Model]:
         x, y = design(site), np.where(outcomes(site, self.name), 1.0, -1.0)
         progress, columns = site.memory.setdefault("progress", FitProgress()), columns_of(site)
         found = yield from linear_model(site.me, site.parties, sums, x, y, self.loss, progress, columns, guard)
@@ -717,10 +715,10 @@ def columns_of(site: Site) -> DesignColumns:
     return DesignColumns(site.attributes, {name: site.values[name] for name in site.attributes if name in site.values})
 
 
-def guard_of(site: Site, min_records: int) -> Guard:
+def guard_of(site: Site, min_records: int) -> StepGuard:
     """Return the checks of one of several sites."""
     most_records = (len(site.parties) - 1) * 2.0**site.most_bits
-    return Guard(site.me, site.parties, min_records, most_records)
+    return StepGuard(site.me, site.parties, min_records, most_records)
 
 
 def given_ridge(ridge: float) -> str:

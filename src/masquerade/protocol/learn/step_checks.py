@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from masquerade.errors import AnswerIsNo, PeerBrokeProtocol, Problem
 
 Numbers = NDArray[np.float64]
-Records = NDArray[np.bool_]  # which of a site's own
+Flags = NDArray[np.bool_]  # which of a site's own records
 
 _LARGEST_SCORE = 25.0  # of half of a site's own records; fits that settle have 1 to 10
 _ROUNDING = 1e-9  # of sums, for each record
@@ -42,7 +42,7 @@ def effective_number(weights: Numbers) -> float:
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def kept_apart(wanted: Records, costs: Numbers, earlier: Sequence[Records], least: int) -> Records:
+def kept_apart(wanted: Flags, costs: Numbers, earlier: Sequence[Flags], least: int) -> Flags:
     """Return a set of records near the `wanted` one that is one of the `earlier` sets, or differs from each by many.
 
     Sums over two sets that differ by few records tell of these few. A set is as far from the wanted one as the `costs`
@@ -63,7 +63,7 @@ def kept_apart(wanted: Records, costs: Numbers, earlier: Sequence[Records], leas
 
 
 @dataclass(frozen=True)
-class Guard:
+class StepGuard:
     """One site's checks; `most_records` is how many the others may have by what they said before."""
 
     me: int
@@ -76,10 +76,7 @@ class Guard:
     def insist_on_records(self, n: int) -> None:
         """AnswerIsNo if this site has too few records to add anything up."""
         if n < self.min_records:
-            text = (
-                f"{self.parties[self.me]} has {n} records, and sums over fewer than {self.min_records} tell of people"
-            )
-            raise self._too_few(text)
+            raise self._too_few(f"{n} records are too few; a site needs at least {self.min_records}")
 
     def insist_on_many(self, weights: Sequence[Numbers], scores: Numbers) -> None:
         """AnswerIsNo if a step rests on too few of this site's records, by any of its weights, or goes too far."""
@@ -135,7 +132,7 @@ class ConvexTotals:
     products that were opened before. `smooth`: whether each sum is of the same function of the same records.
     """
 
-    guard: Guard
+    guard: StepGuard
     products: Numbers
     n_records: float  # of the others
     curvature: float
@@ -187,7 +184,7 @@ class RiskTotals:
     xᵀP⁻¹x ≤ 1, P being `products`, have meanᵀP⁻¹mean + tr(P⁻¹ covariance) ≤ 1; and the mean rises along every step.
     """
 
-    guard: Guard
+    guard: StepGuard
     products: Numbers  # of all records
     n_deaths: int
     opened: list[tuple[Numbers, Numbers]] = field(default_factory=list)
