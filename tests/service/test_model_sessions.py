@@ -55,7 +55,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
         "south": {**LEARNS, "tables": False},
         "west": {"learn": ["*"]},
     }
-    yield from started(Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies, people=40))
+    yield from started(Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies, people=100))
 
 
 def asked(house: Hospitals, **changes: Any) -> dict[str, Any]:
