@@ -254,7 +254,7 @@ def test_sets_that_a_site_counts_are_the_same_or_differ_by_many(seed: int, least
 # Its sums are opened from shares, which the liar may change, too.
 
 
-def survival_session() -> Learned:
+def survival_session(deaths: int = 20) -> Learned:
     method = learning_methods()["cox"](unit=1.0)
     roles: dict[str, Any] = {"age": "attribute", "pressure": "attribute", "months": "duration", "dead": "event"}
     contract = Contract(
@@ -268,7 +268,7 @@ def survival_session() -> Learned:
     for me, name in enumerate(contract.parties):
         random = np.random.default_rng(me)
         cells = {"age": random.normal(50, 10, 40), "pressure": random.normal(100, 20, 40)}
-        cells |= {"months": random.integers(1, 9, 40), "dead": np.arange(40) % 2}
+        cells |= {"months": random.integers(1, 9, 40), "dead": (np.arange(40) < deaths).astype(int)}
         table = Table(pa.table(cells), Schema([Attribute(each, "continuous") for each in ("age", "pressure")]))
         scripts[name] = method.party(Participant(name, contract, table))
     found: Learned = run_together(scripts)[ASSEMBLER]
@@ -309,6 +309,15 @@ def test_who_steers_cox_regression_by_its_shares_is_named(
     with pytest.raises(PeerBrokeProtocol) as caught:
         survival_session()
     assert caught.value.peer == LIAR
+
+
+def test_few_deaths_of_a_site_are_not_added_up(lying: Any) -> None:
+    """What the attributes of the dead add up to would be those of the few."""
+    found = lying(lambda _, own: own)
+    with pytest.raises(AnswerIsNo) as caught:
+        survival_session(deaths=3)
+    assert [each.key for each in caught.value.problems] == [("algorithm", "min_records")]
+    assert len(found) <= 3  # number and means, products, the table of deaths
 
 
 def test_a_step_of_cox_regression_rests_on_many_records_of_each_site(lying: Any) -> None:

@@ -12,7 +12,8 @@ each step of time over all sites** (the deaths of a life table; with two sites, 
 and the Hessian at the coefficients of every step and at the final ones, and the cumulative baseline hazard whenever
 somebody dies, in so few digits that survival is told as well as agreed (`_Fit.baseline`). A coarser unit
 of time makes the table of deaths coarser, and ties more. Against any n − 1 curious sites that follow the protocol. A
-site that lies about its records, or in the protocol, makes the model wrong, and learns no more than the totals tell.
+site that lies about its records, or in the protocol, makes the model wrong, and learns no more than the totals tell, at
+coefficients that it may choose; so each site sees to it that they rest on many of its records (`step_checks.py`).
 
 The gradient is exact to about 2^-17 of its terms, so the coefficients are lifelines' to about 1e-5 of a deviation. The
 Hessian is rougher on the way, to about 2^-10, which costs no accuracy: Newton's method needs it for its way, not for
@@ -513,6 +514,8 @@ class _Fit:
     def run(self) -> Script[tuple[Numbers, int]]:
         """Return the coefficients, and the number of steps."""
         records = self.records
+        if self.guard is not None and records.died.any():
+            self.guard.insist_on_many([records.died.astype(np.float64)], np.zeros(0))
         own = records.x[records.died].sum(axis=0)
         dead = yield from self.sums.total(own)
         if self.guard is not None:

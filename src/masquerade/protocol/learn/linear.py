@@ -9,6 +9,9 @@ opened, which is that of the last step's start: the step after it is so short th
 
 All sites compute the same steps from the same sums. The first one tells its coefficients after each, so that rounding
 cannot drive them apart; whose differ by more is named.
+
+Each site checks its own part of a sum before it adds it, and the others' part once it is opened, as any of them may lie
+(`step_checks.py`).
 """
 
 from __future__ import annotations
@@ -681,10 +684,11 @@ class LogisticRegressionMethod(LinearMethod):
 
 @dataclass(frozen=True)
 class SupportVectors(LinearMethod):
-    """A linear support vector machine of n sites with the same columns, that of the pooled records.
+    """A linear support vector machine of n sites with the same columns, nearly that of the pooled records.
 
     Mangasarian and Musicant's squared hinge loss, by Newton's method on sums over all sites. Attributes are
-    standardised for it; the coefficients are given in their own units.
+    standardised for it; the coefficients are given in their own units. Records inside the margin are those of an
+    earlier step, unless `min_records` or more of a site's are others; with 1 the model is that of the pooled records.
     """
 
     name = "svm"

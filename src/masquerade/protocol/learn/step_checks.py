@@ -82,7 +82,7 @@ class StepGuard:
         """AnswerIsNo if a step rests on too few of this site's records, by any of its weights, or goes too far."""
         far = scores.size and not np.median(np.abs(scores)) <= _LARGEST_SCORE
         if far or any(effective_number(each) < self.min_records for each in weights):
-            text = f"a step of the fit would rest on fewer than {self.min_records} of this site's records"
+            text = f"a sum would rest on fewer than {self.min_records} of this site's records"
             raise self._too_few(f"{text}: they are too few, or told apart too well; set ridge")
 
     def _too_few(self, text: str) -> AnswerIsNo:
