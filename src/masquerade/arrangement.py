@@ -75,6 +75,7 @@ TABLE = Product("table", {"csv": "release.csv", "parquet": "release.parquet"}, h
 MODEL = Product(
     "model",
     {"json": "model.json"},
+    every_run_counts=True,  # two models of nearly the same records tell their difference
     comes="learns a model",
     shows="no record is released: the parties learn a model",
     figure="model",

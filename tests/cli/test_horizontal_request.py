@@ -39,7 +39,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    learn = {"learn": ["logistic"]}
+    learn = {"learn": {"methods": ["logistic"]}}
     policies = {
         "north": learn,
         "south": learn,

@@ -24,7 +24,7 @@ expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
     folder = tmp_path_factory.mktemp("hospitals")
-    learn = {"learn": ["logistic"]}
+    learn = {"learn": {"methods": ["logistic"]}}
     policies = {
         "north": learn,
         "south": learn,

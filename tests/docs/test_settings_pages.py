@@ -98,7 +98,7 @@ def test_the_words_of_the_policys_comments_are_allowed() -> None:
     """What a comment offers instead: `"public": everybody`, `true: …`."""
     [text] = toml(POLICY)
     content = tomllib.loads(text)
-    offered = re.findall(r'^(\w+) = \S+ .*?(\["\*"\]|"\w+"|true): ', text.partition("[methods]")[0], re.MULTILINE)
+    offered = re.findall(r'^(\w+) = \S+ .*?(\["\*"\]|"\w+"|true): ', text.partition("[learn]")[0], re.MULTILINE)
     assert len(offered) > 5
     for key, value in offered:
         changed = {**content, key: tomllib.loads(f"it = {value}")["it"]}
@@ -138,7 +138,17 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     yield from reasons(policy(), request(attributes=["age", "job", "months"]), followed)
     survival = {"attributes": ["age"], "class": None, "duration": "town", "event": "income", "kind": "horizontal"}
     cox = request(**survival, privacy=[], algorithm={"name": "cox"})
-    yield from reasons(policy(learn=["*"], least_m=0), cox)
+    yield from reasons(policy(learn={"methods": ["*"]}, least_m=0), cox)
+    tree = {"privacy": [], "algorithm": {"name": "id3"}}
+    few = policy(learn={"methods": ["id3"], "columns": ["town"], "models": 0})
+    yield from reasons(few, request(**tree, **{"class": "disease", "attributes": ["age", "job"]}))
+    grants = policy(learn={"methods": ["id3"], "class": ["disease"]})
+    diverse = {"model": L, "qid": ["age", "town"], "sensitive": "disease", "l": 3}
+    table = request(attributes=["age", "town", "job", "disease"], privacy=[diverse], **{"class": None})
+    model = request(**tree, **{"class": "disease", "attributes": ["age", "job"]})
+    for asked, before in ((model, table), (table, model)):
+        ledger = Ledger((record_of(dealt(before, bank=grants, clinic=grants), "clinic", NOW),))
+        yield from reasons(grants, asked, ledger=ledger)
     yield from reasons(policy(tables=False), request())
     yield from reasons(policy(), question())
     granted = policy(joint_keys={"ratios": 1, "columns": ["age"]})

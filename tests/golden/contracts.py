@@ -47,7 +47,9 @@ def _horizontal(folder: Path) -> tuple[House, dict[str, Any]]:
 
 
 def _learning(folder: Path) -> tuple[House, dict[str, Any]]:
-    house = Hospitals(folder, people=60, policies={name: {"learn": ["*"]} for name in ("north", "south", "west")})
+    house = Hospitals(
+        folder, people=60, policies={name: {"learn": {"methods": ["*"]}} for name in ("north", "south", "west")}
+    )
     request = house.request(attributes=["age", "cost", "ward"], algorithm={"name": "logistic"})
     return house, {key: each for key, each in request.items() if key not in ("privacy", "m")}
 

@@ -21,7 +21,7 @@ from service.coordinators import signed_by_all, started
 from service_hospitals import Hospitals
 from service_house import write
 
-LEARNS = {"learn": ["logistic", "id3", "cox", "pp-cox"]}
+LEARNS = {"learn": {"methods": ["logistic", "id3", "cox", "pp-cox"], "models": 100}}
 SURVIVAL = {"class": None, "duration": "months", "event": "died"}
 
 
@@ -53,7 +53,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
     policies: dict[str, Any] = {
         "north": {**LEARNS, "price": {"per_attribute": 100, "per_record": 0}},
         "south": {**LEARNS, "tables": False},
-        "west": {"learn": ["*"]},
+        "west": {"learn": {"methods": ["*"], "models": 100}},
     }
     yield from started(Survivals(tmp_path_factory.mktemp("hospitals"), policies=policies, people=100))
 

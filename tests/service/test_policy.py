@@ -277,6 +277,16 @@ def test_a_policy_speaks_of_columns_that_are_there() -> None:
     )
 
 
+def test_a_list_of_methods_that_learn_is_shown_as_the_table_that_it_is_now() -> None:
+    with pytest.raises(ParameterError) as caught:
+        read_policy(OPEN | {"learn": ["id3", "cox"]})
+    assert caught.value.lines == ('policy: learn: is a table; write it as [learn], with methods = ["id3", "cox"]',)
+    wrong = policy(learn={"columns": ["agee"], "class": ["illness"]})
+    with pytest.raises(ParameterError) as caught:
+        check_policy(wrong, CLINIC, "clinic.toml")
+    assert [str(each.key) for each in caught.value.problems] == ["('learn', 'columns')", "('learn', 'class')"]
+
+
 def test_the_example_of_the_manual() -> None:
     manual = Path(__file__).parents[2] / "docs/howto/policy.md"
     example = manual.read_text().split("```toml\n")[1].split("```")[0]
@@ -284,6 +294,8 @@ def test_the_example_of_the_manual() -> None:
     assert written.least_k == 10
     assert len(written.privacy) == 3
     assert set(written.model_dump()) == set(tomllib.loads(example))  # every key is shown
+    for name in ("learn", "joint_keys"):
+        assert set(getattr(written, name).model_dump(by_alias=True)) == set(tomllib.loads(example)[name])
     assert OPEN.keys() <= set(written.model_dump())
 
 

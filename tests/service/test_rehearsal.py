@@ -114,6 +114,6 @@ def test_a_request_of_which_nothing_is_left_is_none() -> None:
 def test_columns_that_a_method_cannot_take_are_named_as_what_is_in_the_way() -> None:
     kinds = mq.Schema([mq.Attribute("job", taxonomy="flat"), mq.Attribute("salary", "continuous")])
     asked = request(algorithm={"name": "id3"}, privacy=[], attributes=["age", "job", "salary"])
-    refused = answer(policy(learn=["id3"]), asked, BANK, Ledger(), NOW, kinds)
+    refused = answer(policy(learn={"methods": ["id3"]}), asked, BANK, Ledger(), NOW, kinds)
     assert isinstance(refused, Refusal)
     assert refused.instead == {"attributes": ["age", "job"]}

@@ -13,7 +13,7 @@ can forge both: the sealed audit log is the proof.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -97,6 +97,11 @@ class Ledger:
         """Return what was shown of this snapshot and then declined."""
         return tuple(each for each in self.declined if (each.dataset, each.snapshot) == (dataset, snapshot))
 
+    def without(self, contract: str) -> Ledger:
+        """Return the ledger as it is to a session of this contract: its own lines do not speak against it."""
+        kept = (tuple(each for each in some if each.contract != contract) for some in (self.records, self.declined))
+        return replace(self, records=next(kept), declined=next(kept))
+
     def last_of_others(self, dataset: str, snapshot: str) -> ReleaseRecord | None:
         """Return what was shown last of another snapshot of the dataset; a roll-up shows nothing of it anew."""
         of_dataset = (each for each in self.shown if each.dataset == dataset)
@@ -158,18 +163,17 @@ class Ledger:
 def append(path: Path, record: ReleaseRecord) -> None:
     """Append one line to an intact ledger, unless the release is in it; return once it is on disk.
 
-    A session that shows a release again has a line of its own, as it may be declined; a roll-up shows nothing.
+    A session that shows a release again has a line of its own, as it may be declined; a roll-up shows nothing. A
+    contract runs once, so where every run counts, each has one line.
     """
-    if not product_of(record.terms).every_run_counts:
-        ledger = Ledger.load(path)
-        plain = not record.contract or record.terms.source is not None
-        if plain and any(_key(each) == _key(record) for each in ledger.records):
-            return
-        if not plain and record.contract in ledger.contracts:
-            return
+    ledger = Ledger.load(path)
+    if record.contract and record.terms.source is None:
+        known = record.contract in ledger.contracts
     else:
-        Ledger.load(path)  # an intact one
-    _write(path, _RELEASE, record)
+        known = not product_of(record.terms).every_run_counts
+        known = known and any(_key(each) == _key(record) for each in ledger.records)
+    if not known:
+        _write(path, _RELEASE, record)
 
 
 def decline(path: Path, contract: str, time: int) -> bool:

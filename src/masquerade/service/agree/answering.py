@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from masquerade.arrangement import ANSWER, ARRANGEMENTS
+from masquerade.arrangement import ARRANGEMENTS
 from masquerade.data import Schema
 from masquerade.errors import ParameterError
 from masquerade.methods import product_of, unnamed_method, written_method
@@ -40,6 +40,7 @@ from masquerade.service.agree.further_releases import (
     rolls_up,
 )
 from masquerade.service.agree.objections import (
+    against_guarded_class,
     against_method,
     against_number,
     against_request,
@@ -138,7 +139,7 @@ def answer(
     `schema` says how the dataset's attributes are generalised; without it, the checks that depend on it are skipped.
     With `source` the release of those terms is to be rolled up.
     """
-    party = _Party(policy, request, card, ledger, now, schema)
+    party = _Party(policy, request.resting_on(policy.least_people(request)), card, ledger, now, schema)
     draft = _drafted(party, source)
     reasons = [*draft.contradictions, *_objections(party, draft.terms)]
     second, earlier, instead = list[str](), None, dict[str, Any]()
@@ -180,7 +181,7 @@ def accepts(
         _ = terms.parts  # raises now if the requirements are unreadable
     except ParameterError as error:
         return error.lines
-    party = _Party(policy, request, card, ledger, now, schema)
+    party = _Party(policy, request.resting_on(policy.least_people(request)), card, ledger, now, schema)
     draft = _drafted(party, terms.source)
     reasons = [*draft.contradictions, *_objections(party, terms, runs=runs)]
     if terms.source is not None:
@@ -209,8 +210,9 @@ def _objections(party: _Party, terms: Terms, *, runs: bool = False) -> Iterator[
     yield from party.rules.reservations(policy, asked, card)
     yield from against_schema(asked.method, mine, party.schema)
     yield from against_snapshot(policy, card, party.ledger, party.now)
-    if asked.method.makes is ANSWER:
-        yield from against_number(policy, terms, card, party.ledger, runs=runs)
+    yield from against_number(policy, terms, card, party.ledger, runs=runs)
+    if not policy.allow_rerelease:
+        yield from against_guarded_class(terms, card, party.ledger)
 
 
 def _departures(deal: Deal, offered: Offer, party: str, *, same_snapshot: bool) -> Iterator[str]:
@@ -229,7 +231,9 @@ def _departures(deal: Deal, offered: Offer, party: str, *, same_snapshot: bool) 
     limits, level = {each for each in terms.attributes if each.name in own}, deal.service.get(party, ServiceLevel())
     shares_class = terms.class_from == party and not offered.shares_class
     shows = deal.show_progress and not offered.show_progress
+    people = deal.asked.min_records
     for departs, how in (
+        (people < offered.min_records, f"has min_records = {people}; the policy insists on {offered.min_records}"),
         (terms.m < offered.m, f"has m = {terms.m}; the policy insists on {offered.m}"),
         (limits != {*offered.attributes}, "has other boundaries than offered"),
         ({*terms.axes} != {*offered.axes}, "generalises attributes in another way than offered"),
@@ -306,6 +310,7 @@ def _offered(party: _Party, draft: _Draft, source: str | None) -> Offer:
         m=draft.terms.m,
         axes=rules.axes(party.schema, {*party.attributes}),
         attributes=draft.terms.attributes,
+        min_records=asked.min_records,
         joint_k=rules.joint_k(policy, asked) if party.has_groups else 0,
         service=policy.service,
         methods=tuple(map(written_method, draft.method.possible)) if asked.algorithm is None else (),

@@ -256,6 +256,11 @@ def against(m: int) -> tuple[str, ...]:
     return (f"all of it against any {m} colluding provider{'s' if m > 1 else ''}",) if m else ()
 
 
+def resting(people: int) -> tuple[str, ...]:
+    """Return on how many people a model rests, for a person; nothing where none is learned."""
+    return (f"no node, row or step of the model rests on fewer than {people:,} people",) if people else ()
+
+
 def axes_of(schema: Schema) -> tuple[AttributeDomain, ...]:
     """How each attribute of a dataset is generalised."""
     found = []

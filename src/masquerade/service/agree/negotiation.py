@@ -1,7 +1,8 @@
 """From the parties' answers to one deal that every policy accepts, or to all the reasons why none exists.
 
 The requirement is the strictest of all: whatever any party insists on holds, and parts covered by others are left out.
-In a horizontal session the same goes for m, the number of colluding providers, and for boundaries.
+In a horizontal session the same goes for m, the number of colluding providers, and for boundaries; of a model, for the
+number of people that it rests on.
 When an answer lacks something that another party insists on, the joint requirement goes back as a counter-offer. A
 policy only ever adds to what it is asked, over QIDs of a finite set, so this ends, as a rule in the second or third
 round. The order of the answers does not matter. No I/O here.
@@ -112,6 +113,7 @@ def negotiate(
     With `source` the parties were asked for a roll-up of the release of those terms.
     """
     found = sorted(answers, key=lambda each: each.party)
+    request = request.resting_on(max((each.min_records for each in found if isinstance(each, Offer)), default=0))
     for first, second in pairwise(found):
         if first.party == second.party:
             raise ParameterError(f"party {first.party} answered twice")
@@ -142,7 +144,8 @@ def negotiate(
         party: tuple(part for part in parts if not any(covers(each, part) for each in asked))
         for party, parts in offered.items()
     }
-    if all(offered[offer.party] == joint and offer.m == m for offer in offers):
+    people = request.min_records
+    if all((offered[each.party], each.m, each.min_records) == (joint, m, people) for each in offers):
         return _deal(request, method, offers, joint, m, source)
     if len(earlier) >= MOST_ROUNDS:
         more = {party: " & ".join(map(str, parts)) for party, parts in insisted.items() if parts}

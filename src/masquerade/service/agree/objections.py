@@ -5,7 +5,8 @@
 | who asks | the user's certificate, if this party has it; otherwise the coordinator's word |
 | user, purpose, method, columns | the policy |
 | columns that do not fit what is wanted of them | the dataset's card |
-| ratios of joint keys | the policy's grants, and the ledger |
+| ratios of joint keys, models | the policy's grants, and the ledger |
+| a model of what a table guards, or the reverse | the ledger |
 | another snapshot that was released just now | the ledger |
 
 What earlier releases of the same snapshot have against it is in further_releases.py. A user whose certificate the party
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL
+from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE
 from masquerade.data import Schema
 from masquerade.errors import ParameterError, Problem, hint
 from masquerade.methods import product_of, written_method
@@ -91,6 +92,7 @@ def departures(request: Request, signed: ClientSignature, deal: Deal | None = No
     last = {column.name for column in deal.terms.columns if column.role == "sensitive"} if deal is not None else set()
     covers = ARRANGEMENTS[own.arrangement].covers
     known = Proposal(request.privacy, request.colluding)
+    own = own.resting_on(request.min_records)  # on more people is stricter
     signed_ways = [written_method(each) for each in own.method.ways(known, own.class_name)]
     ways = [written_method(each) for each in request.method.ways(known, request.class_name)]
     unchanged = {
@@ -164,14 +166,22 @@ def against_question(policy: Policy, method: AskedMethod) -> Iterator[str]:
 
 
 def against_number(policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledger, *, runs: bool) -> Iterator[str]:
-    """Yield that too many ratios of this snapshot would have been revealed.
+    """Yield that too many ratios, or models, of this snapshot would have been revealed.
 
-    Unless it `runs` now, a question that was answered before may be asked again: a coordinator may still have the
-    answer. `asked` may be a draft (`further_releases.py`), and then be such a question as far as this party knows.
+    Unless it `runs` now, what was answered or learned before may be asked for again: a coordinator may still have it.
+    `asked` may be a draft (`further_releases.py`), and then be such a question as far as this party knows. Peers have
+    seen what a coordinator calls declined as well, so it counts.
     """
-    of_snapshot = [] if card.snapshot is None else ledger.of_snapshot(card.dataset, card.snapshot)
-    told = [each.terms for each in of_snapshot if product_of(each.terms) is ANSWER]  # as often as it was answered
+    made = product_of(asked)
+    if not made.every_run_counts:
+        return
+    told = [each for each in _shown_of(card, ledger) if product_of(each) is made]  # as often as it ran
     if not runs and any(not differences(each, asked) for each in told):
+        return
+    if made is MODEL:
+        before, most = len(told), policy.learn.models
+        if before + 1 > most:
+            yield f"{before} models of this snapshot of {card.dataset} were learned before; the policy grants {most}"
         return
     before, more, most = sum(map(_ratios, told)), _ratios(asked), policy.joint_keys.ratios
     if before + more > most:
@@ -179,6 +189,41 @@ def against_number(policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledge
             f"{before} ratios of this snapshot of {card.dataset} were told before; "
             f"{more} more would exceed the {most} that the policy grants"
         )
+
+
+def against_guarded_class(asked: Terms, card: SchemaCard, ledger: Ledger) -> Iterator[str]:
+    """Yield that a model would tell what a requirement of a table guards, or has told it before the table is asked for.
+
+    A requirement on a sensitive column bounds what the groups of a table tell of it; nothing bounds what they tell
+    together with a model of that column.
+    """
+    for earlier in _shown_of(card, ledger):
+        made, before = product_of(asked), product_of(earlier)
+        model, table = (asked, earlier) if made is MODEL else (earlier, asked)
+        if {made, before} != {MODEL, TABLE}:
+            continue
+        told = {model.class_name, *(column.name for column in model.columns if column.role in OUTCOMES)}
+        for part in table.parts:
+            if part.sensitive is None or part.sensitive not in told:
+                continue
+            if made is MODEL:
+                yield (
+                    f'"{part.sensitive}" was released in a table with {part}; a model of it and that table could '
+                    "together tell more of a person; allowed: a model of another class"
+                )
+            else:
+                yield (
+                    f'a model of "{part.sensitive}" was learned of this snapshot; together with it a table could tell '
+                    f"more of a person than {part} allows; allowed: a table without {part.sensitive}"
+                )
+
+
+def _shown_of(card: SchemaCard, ledger: Ledger) -> list[Terms]:
+    """Return the terms of everything that peers have seen of this snapshot, declined or not."""
+    if card.snapshot is None:
+        return []
+    of = card.dataset, card.snapshot
+    return [each.terms for each in (*ledger.of_snapshot(*of), *ledger.declined_of(*of)) if each.terms.source is None]
 
 
 def _ratios(terms: Terms) -> int:
@@ -221,11 +266,11 @@ def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int)
 
 def against_method(policy: Policy, method: SessionMethod) -> Iterator[str]:
     """Yield the policy's objections to a method and its parameters, by what it makes."""
-    granted = ", ".join(policy.learn) or "none"
+    granted = ", ".join(policy.learn.methods) or "none"
     if method.makes is ANSWER:
         yield from against_question(policy, method)
     elif method.makes is MODEL:
-        if not {ANY, method.name} & {*policy.learn}:
+        if not {ANY, method.name} & {*policy.learn.methods}:
             yield f'models by "{method.name}" are not allowed; allowed: {granted}'
     else:
         if not policy.tables:
@@ -281,6 +326,8 @@ def _about_columns(policy: Policy, request: Request, card: SchemaCard, mine: Seq
         column = card.column(named)
         if column is not None and column.role == "attribute" and request.method.makes.has_groups:
             yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
+    if request.method.makes is MODEL:
+        yield from _about_model_columns(policy, request, card, own)
     granted = policy.joint_keys.columns
     for each in mine if request.method.makes is ANSWER else ():
         if granted and each.name not in granted:
@@ -290,3 +337,22 @@ def _about_columns(policy: Policy, request: Request, card: SchemaCard, mine: Seq
     for part, model in triggered(policy, request, own) if request.method.makes.has_groups else ():
         if part is None:
             yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
+
+
+def _about_model_columns(policy: Policy, request: Request, card: SchemaCard, own: Sequence[str]) -> Iterator[str]:
+    """Yield the attributes that may not be in a model, and what it may not predict."""
+    granted, classes = policy.learn.columns, policy.learn.classes
+    for name in own if granted else ():
+        if name not in granted:
+            yield f'"{name}" may not be in a model; allowed: {", ".join(granted)}'
+    for name in request.roles.values():  # what it predicts: the class, or how long and whether
+        column = card.column(name) if request.providers.get(name, card.party) == card.party else None
+        if column is None or name in (*classes, *own):
+            continue
+        if column.role == "sensitive":
+            yield (
+                f'"{name}" is sensitive; a model may predict it only where the policy names it; '
+                f"named: {', '.join(classes) or 'none'}"
+            )
+        elif column.role == "attribute" and granted and name not in granted:
+            yield f'"{name}" may not be in a model; allowed: {", ".join(granted)}'

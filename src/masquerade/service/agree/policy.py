@@ -17,7 +17,7 @@ from masquerade.methods import full_name, learning_methods, methods_between_part
 from masquerade.privacy import GroupRequirement
 from masquerade.protocol import LEAST_RECORDS, SessionMethod
 from masquerade.service.agree.boundaries import PolicyBoundary, Text
-from masquerade.service.agree.request import MOST_COLLUDING, Cents, Share, Texts, read_privacy
+from masquerade.service.agree.request import MOST_COLLUDING, Cents, Request, Share, Texts, read_privacy
 from masquerade.service.agree.terms import PriceList, ServiceLevel
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.cards import SchemaCard, unknown_column
@@ -26,6 +26,7 @@ ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes 
 
 WEEK = 7 * 86_400  # seconds
 MOST_RATIOS = 1_000_000
+MOST_MODELS = 1_000_000
 MOST_DECLINED = 1000
 MOST_SECONDS = 3_600  # of a response time: what takes longer is no answer
 
@@ -45,6 +46,24 @@ class Prices(BaseModel):
     def listed(self) -> PriceList:
         """The same, as it is shown to others."""
         return PriceList(**self.model_dump())
+
+
+class ModelGrants(BaseModel):
+    """`[learn]`: which models may be learned, of which columns, resting on how many people, and how many of them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    methods: Texts = key((), description='a list of methods that learn a model, such as ["logistic"], or ["*"] for any')
+    columns: Texts = key((), description='a list of columns, such as ["age"]; without it, all attributes')
+    classes: Texts = key(
+        (), alias="class", description='a list of sensitive columns that may be the class, such as ["disease"]'
+    )
+    min_records: Annotated[int, Field(ge=1, le=MOST_WHOLE)] = key(
+        10, description="a whole number of at least 1: no node, row or step of a model rests on fewer people"
+    )
+    models: Annotated[int, Field(ge=0, le=MOST_MODELS)] = key(
+        3, description=f"a whole number from 0 to {MOST_MODELS}: so many of one snapshot, in all; 0 for none"
+    )
 
 
 class JointKeyGrants(BaseModel):
@@ -80,7 +99,7 @@ class Policy(Form):
     methods: dict[Text, dict[Text, Texts]] = key(
         {}, description='a table of methods and what is allowed of each, such as { tds = { argmax = ["secure"] } }'
     )
-    learn: Texts = key((), description='a list of methods that learn a model, such as ["logistic"], or ["*"] for any')
+    learn: ModelGrants = key(ModelGrants(), description="a table, written [learn]")
     tables: bool = key(True, description="true or false")
     joint_keys: JointKeyGrants = key(JointKeyGrants(), description="a table, written [joint_keys]")
     least_m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(  # None: no horizontal sessions
@@ -119,6 +138,9 @@ class Policy(Form):
             content["privacy"] = read_privacy(content["privacy"], problems)
         if isinstance(content.get("methods"), Mapping):
             content["methods"] = dict(_full_names(content["methods"], problems))
+        if isinstance(listed := content.get("learn"), list):
+            problems.broken(("learn",), f"is a table; write it as [learn], with methods = [{quoted(map(str, listed))}]")
+            del content["learn"]
         return content
 
     def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
@@ -131,9 +153,12 @@ class Policy(Form):
             yield (("price", "per_record"), "needs publish_records = true: it tells what a release costs at most")
         yield from self._about_methods()
         known = learning_methods()
-        for name in self.learn:
+        for name in self.learn.methods:
             if name != ANY and name not in known:
-                yield ("learn",), f'no method "{name}" for models{hint(name, known)}; there are {", ".join(known)}'
+                yield (
+                    ("learn", "methods"),
+                    f'no method "{name}" for models{hint(name, known)}; there are {", ".join(known)}',
+                )
         for position, part in enumerate(self.privacy):
             if part.only_sizes and ANY in part.qid:
                 yield ("privacy", position, "qid"), "missing; for a k over all attributes write least_k"
@@ -178,6 +203,10 @@ class Policy(Form):
         """Return the least k over a QID: the maximum of `least_k` and every pattern whose attributes are all in it."""
         asked = (part.implied_size for part in self.patterns if set(part.qid) <= set(qid))
         return max(self.least_k or 1, *asked, 1)
+
+    def least_people(self, request: Request) -> int:
+        """Return how many people a requested model rests on at least: not fewer than in a group of a table."""
+        return max(self.learn.min_records, self.least(request.released))
 
     @property
     def service(self) -> ServiceLevel:
@@ -227,6 +256,8 @@ def check_policy(policy: Policy, card: SchemaCard, source: str = "policy", schem
             for word, problem in boundary.problems(schema[name]):
                 problems.add(("boundaries", name, word), problem)
     named: list[tuple[Key, str]] = [(("joint_keys", "columns"), name) for name in policy.joint_keys.columns]
+    named += [(("learn", "columns"), name) for name in policy.learn.columns]
+    named += [(("learn", "class"), name) for name in policy.learn.classes]
     named += [(("price", "attributes"), name) for name in policy.price.attributes]
     sensitive = [(position, part.sensitive) for position, part in enumerate(policy.privacy)]
     named += [(("privacy", position, "sensitive"), name) for position, name in sensitive if name is not None]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -39,6 +40,7 @@ from masquerade.protocol import (
     OUTCOMES,
     AskedMethod,
     AttributeTerms,
+    LearningMethod,
     LearningProposal,
     OutcomeRole,
     Proposal,
@@ -350,6 +352,17 @@ class Request(Form):
         if not self.method.makes.has_groups:
             return 0
         return ARRANGEMENTS[self.arrangement].default_m if self.m is None else self.m
+
+    @property
+    def min_records(self) -> int:
+        """How many people every part of a model rests on at least; 0 where no model is learned."""
+        return self.algorithm.min_records if isinstance(self.algorithm, LearningMethod) else 0
+
+    def resting_on(self, people: int) -> Request:
+        """Return the same request with a model that rests on so many people, if it wishes for one that may on fewer."""
+        if not isinstance(self.algorithm, LearningMethod) or people <= self.min_records:
+            return self
+        return self.model_copy(update={"algorithm": replace(self.algorithm, min_records=people)})
 
     @property
     def receivers(self) -> tuple[str, ...]:

@@ -264,6 +264,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[AttributeDomain, ...] = ()  # in a horizontal session: how each of the columns is generalised
     attributes: tuple[AttributeTerms, ...] = ()  # how far its columns are generalised, and what they weigh
+    min_records: LeastK = 0  # how many people every part of a model rests on at least; 0: no model is asked for
     joint_k: LeastK = 0  # over all attributes of all parties together; 0: over the QIDs asked for alone
     service: ServiceLevel = ServiceLevel()
     # Where the request leaves it open: those that it takes; (): any

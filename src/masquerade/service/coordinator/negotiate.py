@@ -24,7 +24,7 @@ import msgspec
 import structlog
 
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable, Problem
-from masquerade.service.agree.arrangements import THE_REQUEST, against
+from masquerade.service.agree.arrangements import THE_REQUEST, against, resting
 from masquerade.service.agree.negotiation import CounterOffer, Refused, negotiate, said_by
 from masquerade.service.agree.request import Request, read_request
 from masquerade.service.agree.terms import Deal, Offer, Refusal, cost
@@ -132,7 +132,7 @@ class Negotiator:
                 return outcome
             earlier.append(outcome)
             wanted = outcome.request
-            texts = [*map(str, wanted.privacy), *against(wanted.colluding)]
+            texts = [*map(str, wanted.privacy), *against(wanted.colluding), *resting(wanted.min_records)]
             told = {"round": number, "requirements": texts, "price": outcome.price}
             await tell(self.context.store, session, "counter", told)
 
@@ -214,6 +214,6 @@ def _texts(offer: Offer) -> list[str]:
     k = offer.joint_k
     jointly = (f"k-anonymity (k = {k}) over all attributes of all parties together",) if k else ()
     try:
-        return [*map(str, offer.parts), *jointly, *against(offer.m)]
+        return [*map(str, offer.parts), *jointly, *against(offer.m), *resting(offer.min_records)]
     except ParameterError:  # what cannot be read is told by the negotiation
         return []

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from masquerade.errors import PeerRefused, PeerUnreachable
-from masquerade.service.agree.arrangements import against
+from masquerade.service.agree.arrangements import against, resting
 from masquerade.service.agree.signing import SignedContract, draw_up, verify_signatures
 from masquerade.service.agree.terms import Deal, Refusal
 from masquerade.service.coordinator.context import WorkingContext
@@ -138,7 +138,7 @@ def new_contract(deal: Deal, settings: CoordinatorSettings, now: datetime, attem
 
 def requirements_of(deal: Deal) -> list[str]:
     """The requirement that all parties agreed on, one line a part."""
-    return [*map(str, deal.terms.parts), *against(deal.terms.m)]
+    return [*map(str, deal.terms.parts), *against(deal.terms.m), *resting(deal.asked.min_records)]
 
 
 def _described(contract: SignedContract) -> dict[str, Any]:

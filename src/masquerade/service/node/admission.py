@@ -284,6 +284,8 @@ class Admission:
         if ledger is None:
             return (unknown_past(dataset.name),)
         card, schema = reading.card, reading.table.schema
+        if runs:
+            ledger = ledger.without(contract.hash.hex())
         reasons = accepts(dataset.policy, contract.deal, card, ledger, self._now(), schema, runs=runs)
         try:
             request = contract.deal.asked

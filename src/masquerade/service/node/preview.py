@@ -28,7 +28,7 @@ from masquerade.errors import MasqueradeError, ParameterError, one_line
 from masquerade.methods import method_of, product_of
 from masquerade.net import Identity, TrustStore
 from masquerade.protocol import DisclosedClass, DisclosedColumn
-from masquerade.service.agree.arrangements import RULES, against
+from masquerade.service.agree.arrangements import RULES, against, resting
 from masquerade.service.agree.objections import verified_signer
 from masquerade.service.agree.signing import ClientCertificates, SignedContract, signers
 from masquerade.service.agree.terms import Terms
@@ -121,7 +121,7 @@ def preview(
         purpose=deal.purpose,
         recipients=deal.recipients,
         parties=terms.parties,
-        requirements=(*map(str, parts), *against(terms.m)),
+        requirements=(*map(str, parts), *against(terms.m), *resting(deal.asked.min_records)),
         over_all_attributes=_over_all_attributes(terms),
         columns=disclosure.columns,
         class_column=disclosure.class_column,
