@@ -147,7 +147,7 @@ def preview(
 
     Example: masquerade party preview bank.toml 3f9a
     """
-    from masquerade.service import NodeSettings, described, preview as previewed
+    from masquerade.service import Ledger, NodeSettings, StateFolder, described, preview as previewed
 
     settings = NodeSettings.load(conf)
     if not contract:
@@ -156,9 +156,15 @@ def preview(
     signed = _found(settings, contract)
     provision = signed.deal.terms.provision(settings.name)
     dataset = settings.datasets.get(provision.dataset) if provision is not None else None
-    schema = dataset.schema if dataset is not None else None
     made = previewed(
-        signed, settings.name, schema, trust=settings.trust, own=settings.identity, clients=settings.clients
+        signed,
+        settings.name,
+        dataset.schema if dataset is not None else None,
+        trust=settings.trust,
+        own=settings.identity,
+        clients=settings.clients,
+        policy=dataset.policy if dataset is not None else None,
+        ledger=Ledger.load(StateFolder(settings.state).ledger),
     )
     answer(json, made.content(), *described(made))
 
@@ -234,7 +240,9 @@ def ledger(
     ] = "",
     json: Json = False,
 ) -> None:
-    """List what this party has released, the oldest first. A ledger that was changed is refused, with the line.
+    """List what this party has released, the oldest first, then with whom it looked for common records.
+
+    A ledger that was changed is refused, with the line.
 
     Example: masquerade party ledger bank.toml
     """
@@ -254,7 +262,11 @@ def ledger(
         released, declined = (
             [msgspec.to_builtins(each) for each in found] for found in (known.records, known.declined)
         )
-        print_json({"party": settings.name, "releases": released, "declined": declined})
+        alignments = [
+            msgspec.to_builtins(each.begun) | {"submitted": dict(each.submitted)} for each in known.alignments
+        ]
+        told = {"releases": released, "declined": declined, "alignments": alignments}
+        print_json({"party": settings.name, **told})
         return
     for each in sorted(known.shown, key=lambda each: each.time):
         terms = each.terms
@@ -272,6 +284,11 @@ def ledger(
         )
     if not known.shown:
         say("nothing was released yet")
+    for aligned in known.alignments:
+        begun = aligned.begun
+        lists = ", ".join(f"{peer} ({aligned.submitted.get(peer, 0):,} identifiers)" for peer in begun.peers)
+        moment = datetime.fromtimestamp(begun.time, UTC)
+        say_plainly(f"{moment:%Y-%m-%d %H:%M:%S} UTC  {begun.dataset} {begun.snapshot[:12]}  aligned with {lists}")
 
 
 def _forget(settings: NodeSettings, dataset: str, json: bool) -> None:

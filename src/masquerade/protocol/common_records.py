@@ -292,6 +292,7 @@ def find_common_rows(participant: Participant) -> Script[Rows]:
     """Align the tables in the way that the contract names; return the rows of the common records, in their order."""
     contract = participant.contract
     participant.on_stage(Stage("aligning"))
+    participant.before_list(participant.name, len(participant.identifiers))
     # Each party hashes its own list and blinds every list; the others' sizes, not known yet, are usually similar.
     expected = max(len(participant.identifiers) * (len(contract.parties) + 1), 1)
     done, reported = 0, time.monotonic()
@@ -312,6 +313,7 @@ def find_common_rows(participant: Participant) -> Script[Rows]:
         contract.most_records,
         on_done,
         contract.aligned_by,
+        participant.before_list,
     )
     # In the order of our own table: the common one is another in every session.
     participant.settled("people", digest_of_people(Identifiers.of(participant.identifiers).take(np.sort(rows))))

@@ -71,6 +71,10 @@ def accepted(what: Settled, digest: bytes) -> None:
     """Compare with nothing."""
 
 
+def any_list(party: str, identifiers: int) -> None:
+    """Let everybody align a list of any length."""
+
+
 def forgotten(name: str, secret: bytes) -> None:
     """Keep nothing."""
 
@@ -82,9 +86,11 @@ class Participant:
     `table` has the columns that the contract asks of this party, without missing cells; `identifiers`, one per row, if
     the arrangement is vertical. Without `show_steps` the assembler gets columns and figures alone. `before_showing` is
     called before the first message that depends on the columns leaves (a class, a count, a bid), and once more before
-    they are handed in; it may veto: what it raises ends the session. So may `settled`, which is called with a digest of
-    what every session on the same terms must come to again: of the people in common before anything of the columns is
-    shown, and of the released cells before they are handed in. `notes` is where a method that can resume after an
+    they are handed in; it may veto: what it raises ends the session. So may `before_list`, which is called before the
+    first message of an alignment leaves with this party and the length of its list, and with each peer and its length
+    before anything is answered; and `settled`, which is called with a digest of what every session on the same terms
+    must come to again: of the people in common before anything of the columns is shown, and of the released cells before
+    they are handed in. `notes` is where a method that can resume after an
     interruption saves its rounds. `on_joined` is called at the end with what the party's gain follows from, if there
     is a class and the assembler has told the release's error. `keep` is called with a name and a secret that the party
     needs to use what was made, to be written where only its owner may read it.
@@ -100,6 +106,7 @@ class Participant:
     on_step: OnStep | None = None
     before_showing: Callable[[], None] = allowed
     settled: OnSettled = accepted
+    before_list: Callable[[str, int], None] = any_list
     notes: Path | None = None
     on_joined: Callable[[OwnPart], None] | None = None
     engine: Engine | None = None  # where a method that can (`off_engine`) counts its groups

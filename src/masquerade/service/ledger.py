@@ -3,11 +3,12 @@
 A line is written **before** the peers see anything of the columns: what is not in the ledger has not left, and a
 session that is broken off later counts as released. Each session that shows a release again has a line of its own. When
 the client has declined what a session made, a further line says so: a release of which every session was declined was
-shown to the peers and not released. A line without its end was not finished, so its release never started: it does not
-count. What a peer calls the same snapshot need not be the same table: a line of its own has a keyed digest of what a
-session on some terms settled, and every later one on these terms must come to the same. The chain and the head beside
-it (`ledger.head`) reveal accidental damage, an edited line, or an old copy put back. Anyone who may write the folder
-can forge both: the sealed audit log is the proof.
+shown to the peers and not released. An alignment has a line before its first message, and one for each peer's list
+before anything is answered: it shows who is in the table, whatever comes after. A line without its end was not
+finished, so its release never started: it does not count. What a peer calls the same snapshot need not be the same
+table: a line of its own has a keyed digest of what a session on some terms settled, and every later one on these terms
+must come to the same. The chain and the head beside it (`ledger.head`) reveal accidental damage, an edited line, or an
+old copy put back. Anyone who may write the folder can forge both: the sealed audit log is the proof.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -37,7 +38,7 @@ from masquerade.methods import product_of
 from masquerade.protocol import Settled
 from masquerade.service.agree.terms import Deal, Terms
 
-_RELEASE, _DECLINED, _SETTLED = "release", "declined", "settled"
+_RELEASE, _DECLINED, _SETTLED, _ALIGNED, _SUBMITTED = "release", "declined", "settled", "aligned", "submitted"
 # Of releases that are the same: another attempt is not another one
 _Key = tuple[str, str, bytes, tuple[str, ...]]
 
@@ -72,7 +73,35 @@ class SettledRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contract: str = ""
 
 
-_Line = ReleaseRecord | Declined | SettledRecord | None
+class Aligned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One alignment that a party has begun, which shows its peers who of their own people are in its table."""
+
+    dataset: str
+    snapshot: str
+    peers: tuple[str, ...]
+    identifiers: int  # of this party
+    time: int
+    session: str
+    contract: str
+
+
+class Submitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many identifiers a peer looked for in the alignment of this contract."""
+
+    contract: str
+    peer: str
+    identifiers: int
+    time: int
+
+
+_Line = ReleaseRecord | Declined | SettledRecord | Aligned | Submitted | None
+
+
+class Alignment(NamedTuple):
+    """An alignment, and how many identifiers each peer submitted, as far as its list was heard of."""
+
+    begun: Aligned
+    submitted: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -83,6 +112,7 @@ class Ledger:
     declined: tuple[ReleaseRecord, ...] = ()
     contracts: frozenset[str] = field(default=frozenset(), repr=False)  # by which any of them was shown
     settled: Mapping[tuple[str, Settled], str] = field(default_factory=dict, repr=False)  # by the terms' hash
+    alignments: tuple[Alignment, ...] = ()
 
     @property
     def shown(self) -> tuple[ReleaseRecord, ...]:
@@ -100,7 +130,17 @@ class Ledger:
     def without(self, contract: str) -> Ledger:
         """Return the ledger as it is to a session of this contract: its own lines do not speak against it."""
         kept = (tuple(each for each in some if each.contract != contract) for some in (self.records, self.declined))
-        return replace(self, records=next(kept), declined=next(kept))
+        alignments = tuple(each for each in self.alignments if each.begun.contract != contract)
+        return replace(self, records=next(kept), declined=next(kept), alignments=alignments)
+
+    def aligned_with(self, peer: str, dataset: str, since: int) -> tuple[int, int]:
+        """Return how often a dataset was aligned with a peer after a time, and how many identifiers that submitted."""
+        found = [
+            each
+            for each in self.alignments
+            if each.begun.dataset == dataset and peer in each.begun.peers and each.begun.time > since
+        ]
+        return len(found), sum(each.submitted.get(peer, 0) for each in found)
 
     def last_of_others(self, dataset: str, snapshot: str) -> ReleaseRecord | None:
         """Return what was shown last of another snapshot of the dataset; a roll-up shows nothing of it anew."""
@@ -140,12 +180,19 @@ class Ledger:
         shown: dict[object, list[ReleaseRecord]] = {}  # by release, the lines of each session that showed it
         declined: dict[str, int] = {}  # by contract, when
         settled: dict[tuple[str, Settled], str] = {}
+        alignments: dict[str, Alignment] = {}  # by contract
         for number, told in enumerate(lines):
             if isinstance(told, Declined):
                 declined.setdefault(told.contract, number)  # said twice, it was said once
             elif isinstance(told, SettledRecord):
                 settled.setdefault((told.terms, told.what), told.digest)
-            elif told is not None:
+            elif isinstance(told, Aligned):
+                alignments.setdefault(told.contract, Alignment(told, {}))
+            elif isinstance(told, Submitted) and told.contract in alignments:
+                begun, before = alignments[told.contract]
+                most = max(told.identifiers, before.get(told.peer, 0))  # a list is told before it is sent
+                alignments[told.contract] = Alignment(begun, {**before, told.peer: most})
+            elif isinstance(told, ReleaseRecord):
                 place = number if product_of(told.terms).every_run_counts else _key(told)
                 shown.setdefault(place, []).append(told)
         records, given_up = [], []
@@ -157,7 +204,8 @@ class Ledger:
                 records.append(sessions[0])
         in_order = sorted(given_up, key=lambda each: each[0])
         contracts = frozenset(each.contract for sessions in shown.values() for each in sessions) - {""}
-        return cls(tuple(records), tuple(each for _, each in in_order), contracts, settled)
+        undone = tuple(each for _, each in in_order)
+        return cls(tuple(records), undone, contracts, settled, tuple(alignments.values()))
 
 
 def append(path: Path, record: ReleaseRecord) -> None:
@@ -192,6 +240,12 @@ def settle(path: Path, told: SettledRecord) -> bool:
     return before in (None, told.digest)
 
 
+def aligned(path: Path, line: Aligned | Submitted) -> None:
+    """Append what an alignment is about to tell a peer to an intact ledger; return once it is on disk."""
+    Ledger.load(path)
+    _write(path, _ALIGNED if isinstance(line, Aligned) else _SUBMITTED, line)
+
+
 def record_of(deal: Deal, party: str, time: int, session: str = "", contract: str = "") -> ReleaseRecord:
     """Make the record that a party writes before it shows anything of its columns."""
     terms = deal.terms
@@ -200,7 +254,7 @@ def record_of(deal: Deal, party: str, time: int, session: str = "", contract: st
     return ReleaseRecord(provision.dataset, provision.snapshot, terms, deal.recipients, time, session, contract)
 
 
-def _write(path: Path, event: str, told: ReleaseRecord | Declined | SettledRecord) -> None:
+def _write(path: Path, event: str, told: ReleaseRecord | Declined | SettledRecord | Aligned | Submitted) -> None:
     with ChainedFile(path, "ledger") as file:
         file.add((event, msgspec.to_builtins(told)))
 
@@ -213,6 +267,14 @@ def _by(record: ReleaseRecord) -> str:
     return record.session or record.contract
 
 
+_OTHER_LINES: Mapping[str, Any] = {
+    _DECLINED: Declined,
+    _SETTLED: SettledRecord,
+    _ALIGNED: Aligned,
+    _SUBMITTED: Submitted,
+}
+
+
 @lru_cache(maxsize=1 << 14)  # the ledger is read for every answer, and hardly changes
 def _read(line: bytes) -> tuple[Record, _Line]:
     """Decode a line; it tells None when it is the marker of a line that a crash cut short."""
@@ -220,10 +282,8 @@ def _read(line: bytes) -> tuple[Record, _Line]:
     if record.event == RECOVERED:
         return record, None
     try:
-        if record.event == _DECLINED:
-            return record, convert(record.fields, Declined)
-        if record.event == _SETTLED:
-            return record, convert(record.fields, SettledRecord)
+        if (kind := _OTHER_LINES.get(record.event)) is not None:
+            return record, convert(record.fields, kind)
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
         released = convert(record.fields, ReleaseRecord)

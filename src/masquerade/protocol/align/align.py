@@ -25,7 +25,7 @@ from masquerade.engine import Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.align.alignment_ways import BY_SIZE, CURVE
-from masquerade.protocol.align.curve import align_on_curve
+from masquerade.protocol.align.curve import OnList, align_on_curve
 from masquerade.protocol.align.identifiers import Identifiers
 from masquerade.protocol.align.oprf import Announced, align_several, align_two
 from masquerade.protocol.contract import MOST_RECORDS
@@ -138,19 +138,22 @@ def align(
     most: int = MOST_RECORDS,
     on_done: OnDone | None = None,
     way: str = BY_SIZE,
+    on_list: OnList | None = None,
 ) -> Script[Rows]:
     """Return the rows of this party's common records, in an order that all parties share and none chose.
 
     `parties` in the contract's order; `identifiers` are normalised and different; `session` is fresh and public.
-    `on_done` is called with steps done, of (n + 1) steps an identifier for n parties.
+    `on_done` is called with steps done, of (n + 1) steps an identifier for n parties. `on_list` is called with each
+    peer and the length of its list before anything is answered.
     """
     on_curve = way == CURVE
     if not on_curve:
-        announced = yield from _announce(me, parties, len(identifiers), session, most)
+        announced = yield from _announce(me, parties, len(identifiers), session, most, on_list)
         on_curve = way == BY_SIZE and (max(announced.sizes) < FEW or 0 < min(announced.sizes) < FEWEST)
     if on_curve:
         sizes = [most] * len(parties) if way == CURVE else announced.sizes
-        rows = yield from align_on_curve(me, parties, identifiers, session, sizes, on_done)
+        on_list = on_list if way == CURVE else None  # which has heard of them, and no list is longer than announced
+        rows = yield from align_on_curve(me, parties, identifiers, session, sizes, on_done, on_list)
     elif len(parties) == 2:
         rows = yield from align_two(me, parties, identifiers, announced, on_done)
     else:
@@ -160,7 +163,9 @@ def align(
     return rows
 
 
-def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: int) -> Script[Announced]:
+def _announce(
+    me: int, parties: Sequence[str], size: int, session: bytes, most: int, on_list: OnList | None
+) -> Script[Announced]:
     """Exchange sizes and nonces; the text that comes of it names this alignment."""
     own = ListSize(size, os.urandom(_NONCE_BYTES))
     peers = tuple(name for number, name in enumerate(parties) if number != me)
@@ -170,6 +175,8 @@ def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: 
         told: ListSize = own if number == me else (yield Receive(name, ListSize))
         if number != me and not 0 <= told.records <= most:
             raise PeerBrokeProtocol(name, f"announced {told.records} identifiers; at most {most} are agreed")
+        if number != me and on_list is not None:
+            on_list(name, told.records)
         if len(told.nonce) != _NONCE_BYTES:
             raise PeerBrokeProtocol(name, f"sent a nonce of {len(told.nonce)} bytes instead of {_NONCE_BYTES}")
         sizes.append(told.records)

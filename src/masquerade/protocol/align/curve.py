@@ -20,7 +20,7 @@ each common record. Operations: each party blinds every list once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from masquerade.crypto import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, 
 from masquerade.engine import Rows, distinct_values, value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
+
+OnList = Callable[[str, int], None]  # called with a peer and the length of its list; what it raises ends the alignment
 
 
 class Blinded(Message, tag="blinded", frozen=True):
@@ -59,10 +61,12 @@ def align_on_curve(
     session: bytes,
     sizes: Sequence[int],
     on_done: OnDone | None = None,
+    on_list: OnList | None = None,
 ) -> Script[Rows]:
     """Return the rows of this party's common records, in an order that all parties share. Nothing is checked yet.
 
-    `session` is fresh and public; no party's list has more identifiers than `sizes` says.
+    `session` is fresh and public; no party's list has more identifiers than `sizes` says, and `on_list` hears of each
+    peer's.
     """
     comparer = len(parties) - 1
     secret = Blinding()
@@ -85,6 +89,8 @@ def align_on_curve(
                 raise PeerBrokeProtocol(sender, f"sent back {len(points)} of {len(own)} blinded identifiers")
             finished[owner] = points
             continue
+        if on_list is not None:
+            on_list(parties[owner], len(points))
         try:
             points = secret.blind(points, on_done)
         except NotAPoint as error:

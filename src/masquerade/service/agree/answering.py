@@ -40,12 +40,14 @@ from masquerade.service.agree.further_releases import (
     rolls_up,
 )
 from masquerade.service.agree.objections import (
+    against_alignments,
     against_guarded_class,
     against_method,
     against_number,
     against_request,
     against_schema,
     against_snapshot,
+    shown_before,
     triggered,
     unfit_columns,
 )
@@ -211,6 +213,9 @@ def _objections(party: _Party, terms: Terms, *, runs: bool = False) -> Iterator[
     yield from against_schema(asked.method, mine, party.schema)
     yield from against_snapshot(policy, card, party.ledger, party.now)
     yield from against_number(policy, terms, card, party.ledger, runs=runs)
+    if runs or not shown_before(terms, card, party.ledger):
+        peers = (*terms.parties, *asked.providers.values())  # those that are known: an offer is made before all are
+        yield from against_alignments(policy, terms, peers, card, party.ledger, party.now)
     if not policy.allow_rerelease:
         yield from against_guarded_class(terms, card, party.ledger)
 

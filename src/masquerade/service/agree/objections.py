@@ -8,6 +8,7 @@
 | ratios of joint keys, models | the policy's grants, and the ledger |
 | a model of what a table guards, or the reverse | the ledger |
 | another snapshot that was released just now | the ledger |
+| alignments with a peer, and its identifiers | the policy's grants, and the ledger |
 
 What earlier releases of the same snapshot have against it is in further_releases.py. A user whose certificate the party
 has must sign: what the coordinator brings in that name is held against what was signed. Of anybody else the party has
@@ -16,7 +17,7 @@ the coordinator's word, unless its policy takes signed requests only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from masquerade.arrangement import ANSWER, ARRANGEMENTS, MODEL, TABLE
@@ -36,7 +37,7 @@ from masquerade.protocol import (
     written_requirement,
 )
 from masquerade.service.agree.further_releases import differences
-from masquerade.service.agree.policy import ANY, Policy
+from masquerade.service.agree.policy import ANY, WEEK, Policy
 from masquerade.service.agree.request import ClientSignature, Request, read_request
 from masquerade.service.agree.signing import ClientCertificates
 from masquerade.service.agree.terms import Deal, Terms
@@ -175,9 +176,9 @@ def against_number(policy: Policy, asked: Terms, card: SchemaCard, ledger: Ledge
     made = product_of(asked)
     if not made.every_run_counts:
         return
-    told = [each for each in _shown_of(card, ledger) if product_of(each) is made]  # as often as it ran
-    if not runs and any(not differences(each, asked) for each in told):
+    if not runs and shown_before(asked, card, ledger):
         return
+    told = [each for each in _shown_of(card, ledger) if product_of(each) is made]  # as often as it ran
     if made is MODEL:
         before, most = len(told), policy.learn.models
         if before + 1 > most:
@@ -218,6 +219,11 @@ def against_guarded_class(asked: Terms, card: SchemaCard, ledger: Ledger) -> Ite
                 )
 
 
+def shown_before(asked: Terms, card: SchemaCard, ledger: Ledger) -> bool:
+    """Return whether the same was made of this snapshot before: then the coordinator may still have it."""
+    return any(not differences(each, asked) for each in _shown_of(card, ledger))
+
+
 def _shown_of(card: SchemaCard, ledger: Ledger) -> list[Terms]:
     """Return the terms of everything that peers have seen of this snapshot, declined or not."""
     if card.snapshot is None:
@@ -229,6 +235,55 @@ def _shown_of(card: SchemaCard, ledger: Ledger) -> list[Terms]:
 def _ratios(terms: Terms) -> int:
     """Return how many ratios a question opens."""
     return len(terms.method.get("sets") or ((),))
+
+
+# --- alignments ---------------------------------------------------------------------------------------------
+# An alignment tells each peer which of the people on its list are in the table, before any requirement
+# matters. Whoever begins and breaks off sessions could ask for any guessed identifiers, so the ledger
+# counts: how often each peer aligned, and how many identifiers it submitted.
+
+
+def against_alignments(
+    policy: Policy, asked: Terms, peers: Iterable[str], card: SchemaCard, ledger: Ledger, now: int
+) -> Iterator[str]:
+    """Yield that a peer has aligned with this dataset as often as it may, or has submitted all identifiers."""
+    granted = policy.alignments
+    if asked.arrangement != "vertical" or asked.source is not None:  # nobody looks for common records
+        return
+    for peer in sorted({*peers} - {card.party}):
+        times, identifiers = ledger.aligned_with(peer, card.dataset, now - WEEK)
+        if times >= granted.per_week:
+            yield f"{times} alignments with {peer} in the last 7 days; the policy allows {granted.per_week}"
+        elif identifiers >= granted.identifiers_per_week:
+            yield against_identifiers(policy, peer)
+
+
+def used(policy: Policy, asked: Terms, party: str, ledger: Ledger, now: int) -> Iterator[str]:
+    """Yield how much of what the policy bounds by number was used before these terms, for the party's steward."""
+    provision = asked.provision(party)
+    if provision is None or asked.source is not None:
+        return
+    of, made = (provision.dataset, provision.snapshot), product_of(asked)
+    shown = [each.terms for each in (*ledger.of_snapshot(*of), *ledger.declined_of(*of))]
+    told = [each for each in shown if product_of(each) is made]
+    if made is MODEL:
+        yield f"models of this snapshot: {len(told)} of {policy.learn.models}"
+    elif made is ANSWER:
+        yield f"ratios of this snapshot: {sum(map(_ratios, told))} of {policy.joint_keys.ratios}"
+    granted = policy.alignments
+    for peer in asked.parties if asked.arrangement == "vertical" else ():
+        if peer != party:
+            times, identifiers = ledger.aligned_with(peer, provision.dataset, now - WEEK)
+            yield (
+                f"alignments with {peer} in the last 7 days: {times} of {granted.per_week}; identifiers that it "
+                f"submitted: {identifiers:,} of {granted.identifiers_per_week:,}"
+            )
+
+
+def against_identifiers(policy: Policy, peer: str) -> str:
+    """Say that a peer may not submit its list. How long that is, is for the ledger alone."""
+    most = policy.alignments.identifiers_per_week
+    return f"{peer} may submit {most:,} identifiers in 7 days by the policy, and has or would with this list"
 
 
 def against_request(

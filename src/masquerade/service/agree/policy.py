@@ -83,6 +83,19 @@ class JointKeyGrants(BaseModel):
     )
 
 
+class AlignmentGrants(BaseModel):
+    """`[alignments]`: how often common records are looked for, which tells a peer who of its own people is here."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    per_week: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
+        20, description="a whole number of at least 0: so many alignments with one peer in 7 days"
+    )
+    identifiers_per_week: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
+        1_000_000, description="a whole number of at least 0: so many identifiers may one peer submit in 7 days"
+    )
+
+
 class Policy(Form):
     """What a party agrees to, for one dataset."""
 
@@ -101,6 +114,7 @@ class Policy(Form):
     )
     learn: ModelGrants = key(ModelGrants(), description="a table, written [learn]")
     tables: bool = key(True, description="true or false")
+    alignments: AlignmentGrants = key(AlignmentGrants(), description="a table, written [alignments]")
     joint_keys: JointKeyGrants = key(JointKeyGrants(), description="a table, written [joint_keys]")
     least_m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(  # None: no horizontal sessions
         None, description=f"a whole number from 0 to {MOST_COLLUDING}: so many other providers may collude"

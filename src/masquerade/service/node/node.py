@@ -34,12 +34,23 @@ from masquerade.errors import (
 )
 from masquerade.methods import method_of
 from masquerade.protocol import Settled, refuse_unknown_to, why_whole
-from masquerade.service.agree.objections import verified_signer
+from masquerade.service.agree.objections import against_identifiers, verified_signer
+from masquerade.service.agree.policy import WEEK
 from masquerade.service.agree.request import read_request
 from masquerade.service.agree.signing import Nonces, OutOfTime, SignedContract, TokenVerifier, sign, verify_signatures
 from masquerade.service.agree.terms import Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
-from masquerade.service.ledger import SettledRecord, append, decline, record_of, settle
+from masquerade.service.ledger import (
+    Aligned,
+    Ledger,
+    SettledRecord,
+    Submitted,
+    aligned,
+    append,
+    decline,
+    record_of,
+    settle,
+)
 from masquerade.service.logs import log
 from masquerade.service.node.admission import Admission, Admitted, Approvals, deal_id, unknown_past, unreadable
 from masquerade.service.node.datasets import Dataset, KeptReadings, TableReading
@@ -329,8 +340,14 @@ class PartyNode:
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
 
+        def before_list(name: str, identifiers: int) -> None:
+            if name == self.settings.name:
+                self._note_alignment(contract, session, dataset.name, admitted.reading, identifiers)
+            else:
+                self._note_list(contract, dataset.name, name, identifiers)
+
         keep = self.state.keep_for_model
-        return PartyInput(contract, dataset.name, table, ids, before_showing, on_done, settled, keep, read)
+        return PartyInput(contract, dataset.name, table, ids, before_showing, before_list, on_done, settled, keep, read)
 
     def _reader(self, dataset: Dataset, reading: TableReading, contract: SignedContract) -> ReadRows | None:
         """Return what reads our rows into the engine's chunks; None where a session needs them in one memory."""
@@ -381,6 +398,36 @@ class PartyNode:
                 reason = unknown_past(dataset.name)
             self._refuse(contract.deal.user, [reason], name)
         raise NotAllowed(reason)
+
+    def _note_alignment(
+        self, contract: SignedContract, session: str, dataset: str, reading: TableReading, identifiers: int
+    ) -> None:
+        """Check once more, and enter the alignment in the ledger: then its first message may leave."""
+        name, own = contract.hash.hex(), self.settings.name
+        with self._releasing:
+            if reasons := self._admission.release(contract, dataset, reading):
+                self._refuse(contract.deal.user, reasons, name)
+                raise NotAllowed(*reasons)
+            peers = tuple(each for each in contract.parties if each != own)
+            of = dataset, reading.card.snapshot or ""
+            aligned(self.state.ledger, Aligned(*of, peers, identifiers, self._now(), session, name))
+
+    def _note_list(self, contract: SignedContract, dataset: str, peer: str, identifiers: int) -> None:
+        """Enter how many identifiers a peer submits, unless they are more than it may: then nothing is answered."""
+        name, now = contract.hash.hex(), self._now()
+        with self._releasing:
+            policy, ledger = self.datasets[dataset].policy, Ledger.load(self.state.ledger)
+            if any(
+                each.begun.contract == name and each.submitted.get(peer, -1) >= identifiers
+                for each in ledger.alignments
+            ):
+                return
+            _, before = ledger.without(name).aligned_with(peer, dataset, now - WEEK)
+            if before + identifiers > policy.alignments.identifiers_per_week:
+                reason = against_identifiers(policy, peer)
+                self._refuse(contract.deal.user, [reason], name)
+                raise NotAllowed(reason)
+            aligned(self.state.ledger, Submitted(name, peer, identifiers, now))
 
     def _now(self) -> int:
         return seconds_since_1970(self.clock)

@@ -29,11 +29,13 @@ from masquerade.methods import method_of, product_of
 from masquerade.net import Identity, TrustStore
 from masquerade.protocol import DisclosedClass, DisclosedColumn
 from masquerade.service.agree.arrangements import RULES, against, resting
-from masquerade.service.agree.objections import verified_signer
+from masquerade.service.agree.objections import used, verified_signer
+from masquerade.service.agree.policy import Policy
 from masquerade.service.agree.signing import ClientCertificates, SignedContract, signers
 from masquerade.service.agree.terms import Terms
 from masquerade.service.api.middleware import HEADERS, NOTHING
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
+from masquerade.service.ledger import Ledger
 from masquerade.service.node.admission import Approvals, Waiting, deal_id, decide
 from masquerade.service.node.settings import NodeSettings
 from masquerade.service.node.state import StateFolder
@@ -69,6 +71,7 @@ class Preview:
     stays: tuple[str, ...]
     protocol: dict[str, str]
     price: dict[str, int | None]  # cents
+    so_far: tuple[str, ...] = ()  # of what the policy bounds by number, how much was used
     rolled_up_from: str | None = None  # the hash of an earlier release's terms: nothing leaves this machine
 
     def content(self) -> dict[str, Any]:
@@ -86,13 +89,17 @@ def preview(
     trust: TrustStore | None = None,
     own: Identity | None = None,
     clients: ClientCertificates | None = None,
+    policy: Policy | None = None,
+    ledger: Ledger | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Preview:
     """Say what this party would disclose; ParameterError when it is none of the contract's parties.
 
     The dataset's `schema`, where it is known, shows what a generalised cell is made of. Signatures count as far as they
-    fit the certificates in our own trust store, and `own`; the request's, as far as it fits those of `clients`.
+    fit the certificates in our own trust store, and `own`; the request's, as far as it fits those of `clients`. With
+    the `policy` and the `ledger` it says how much of what is granted by number was used.
     """
+    now = seconds_since_1970(clock)
     signatures = signers(contract, trust or TrustStore({}), own)
     deal, terms = contract.deal, contract.deal.terms
     provision = terms.provision(party)
@@ -111,13 +118,13 @@ def preview(
         attempt=contract.attempt,
         attempts=deal.attempts,
         expiry=f"{datetime.fromtimestamp(contract.expiry, UTC):%Y-%m-%d %H:%M:%S} UTC",
-        expired=contract.expiry <= seconds_since_1970(clock),
+        expired=contract.expiry <= now,
         signed_by=tuple(name for name, problem in signatures.items() if problem is None),
         not_signed_by={name: problem for name, problem in signatures.items() if problem is not None},
         dataset=provision.dataset,
         snapshot=provision.snapshot,
         user=deal.user,
-        request_signed_by=verified_signer(deal, clients or ClientCertificates(), seconds_since_1970(clock)),
+        request_signed_by=verified_signer(deal, clients or ClientCertificates(), now),
         purpose=deal.purpose,
         recipients=deal.recipients,
         parties=terms.parties,
@@ -136,6 +143,7 @@ def preview(
             "most_records": deal.records,
             "budget": deal.budget,
         },
+        so_far=tuple(used(policy, terms, party, ledger, now)) if policy is not None and ledger is not None else (),
         rolled_up_from=terms.source,
     )
 
@@ -193,6 +201,8 @@ def described(made: Preview) -> list[str]:
     lines += ["", "The release as a whole satisfies:", *(f"  {each}" for each in made.requirements)]
     lines.append(f"  for somebody who knows all attributes: {made.over_all_attributes}")
     lines += ["", "Others learn besides:", *(f"  {each}" for each in made.peers_learn)]
+    if made.so_far:
+        lines += ["", "Granted by number, so far:", *(f"  {each}" for each in made.so_far)]
     lines += ["", "Figures:", *(f"  {name}: {what}" for name, what in made.figures.items())]
     lines += ["", "What stays:", *(f"  {each}" for each in made.stays)]
     lines += ["", "Protocol: " + ", ".join(f"{name} {value}" for name, value in made.protocol.items())]
@@ -262,6 +272,8 @@ def _lines(settings: NodeSettings, waiting: Waiting) -> list[str]:
             trust=settings.trust,
             own=settings.identity,
             clients=settings.clients,
+            policy=dataset.policy if dataset is not None else None,
+            ledger=Ledger.load(StateFolder(settings.state).ledger),
         )
     except MasqueradeError as error:
         return [one_line(line) for line in error.lines]

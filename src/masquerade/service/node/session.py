@@ -62,6 +62,7 @@ class PartyInput:
     table: Table = field(repr=False)
     identifiers: Sequence[bytes] = field(repr=False)
     before_showing: Callable[[], None]  # raises what speaks against the release, or has it in the ledger
+    before_list: Callable[[str, int], None]  # the same of an alignment, and of the lists of its peers
     on_done: Callable[[], None]  # the release is handed in, and nothing more is needed for it
     settled: OnSettled = accepted  # raises that an earlier session on these terms came to something else
     keep: Callable[[str, bytes], None] = forgotten  # what we need to use a model, and show nobody
@@ -277,6 +278,10 @@ class PartySession:
             self._insist_on_running()
             part.before_showing()
 
+        def before_list(name: str, identifiers: int) -> None:
+            self._insist_on_running()
+            part.before_list(name, identifiers)
+
         participant = Participant(
             self._settings.name,
             contract,
@@ -287,6 +292,7 @@ class PartySession:
             on_step=self._on_step if shows else None,
             before_showing=before_showing,
             settled=part.settled,
+            before_list=before_list,
             on_joined=self._joined.append,
             engine=engine,
             records=records,
