@@ -149,6 +149,9 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for asked, before in ((model, table), (table, model)):
         ledger = Ledger((record_of(dealt(before, bank=grants, clinic=grants), "clinic", NOW),))
         yield from reasons(grants, asked, ledger=ledger)
+    never = policy(alignments={"per_week": 0}), policy(alignments={"identifiers_per_week": 0})
+    for each in never:
+        yield from reasons(each, request(providers={"job": "bank"}))
     yield from reasons(policy(tables=False), request())
     yield from reasons(policy(), question())
     granted = policy(joint_keys={"ratios": 1, "columns": ["age"]})

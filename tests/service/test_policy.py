@@ -445,6 +445,8 @@ def test_every_run_counts_and_the_same_question_may_be_asked_again(tmp_path: Pat
     assert reason.startswith("4 ratios of this snapshot of patients were told before; 2 more")
     assert offer(ours, question(), ledger=told)
     assert reasons(ours, question(sets=[["age", "job"]]), ledger=told)
+    declined = Ledger(declined=told.records)  # by the coordinator's word: the peers have seen them
+    assert accepts(ours, deal, CLINIC, declined, NOW, runs=True) == (reason,)
     changed = dataclasses.replace(CLINIC, snapshot="dd" * 32)
     patient = policy(joint_keys=GRANTS, least_snapshot_interval=0)
     assert offer(patient, question(), changed, ledger=told)  # another snapshot has its ratios anew
