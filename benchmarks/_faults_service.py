@@ -28,7 +28,7 @@ from masquerade.service import Accounts, Role, Session, Store
 
 COORDINATOR = "coordinator"
 K = 4
-_POLICY = 'access = "public"\npurposes = ["*"]\nleast_k = 2\n'
+_POLICY = 'access = "public"\npurposes = ["*"]\nleast_k = 2\nalignments = { per_week = 1_000_000 }\n'
 _QUICK = "[timings]\nconnect = 20\nsilence = 20\n"
 _COLUMNS = {"bank": ("job", "job.yaml"), "clinic": ("town", "town.csv")}
 _WISH = {

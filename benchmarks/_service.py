@@ -37,6 +37,7 @@ _ATTRIBUTES = {
     "tier": 'taxonomy = "flat"',
 }
 _OPEN = 'access = "public"\npurposes = ["*"]\nleast_k = 5\nsessions = 4\nshare_class = true\nallow_rerelease = true\n'
+_OPEN += "alignments = { per_week = 1_000_000, identifiers_per_week = 1_000_000_000 }  # of a load\n"
 # Each party: its columns, its kind of file, and its temper.
 _PARTIES: Mapping[str, tuple[tuple[str, ...], str, str]] = {
     "bank": (("salary", "approved"), "bank.db", _OPEN + "[price]\nper_attribute = 100\n"),

@@ -196,7 +196,9 @@ _POLICY = f"""\
 access = "private"                       # only these may ask, and be given a release
 users = ["{ANALYST}"]
 purposes = ["{PURPOSE}"]
-learn = {json.dumps(list(MODELS.values()))}             # models that may be learned: a tree and a net
+# Models that may be learned, and how many: a tree and a net. With whom, and for how many, common records are found.
+learn = {{ methods = {json.dumps(list(MODELS.values()))}, models = 50 }}
+alignments = {{ per_week = 500, identifiers_per_week = 100_000_000 }}
 least_k = {LEAST_K}                             # no release has smaller groups,
 joint_qid = "all"                        # over all attributes of all parties together
 sessions = 4                             # at once

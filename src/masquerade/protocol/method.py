@@ -89,8 +89,8 @@ class Participant:
     they are handed in; it may veto: what it raises ends the session. So may `before_list`, which is called before the
     first message of an alignment leaves with this party and the length of its list, and with each peer and its length
     before anything is answered; and `settled`, which is called with a digest of what every session on the same terms
-    must come to again: of the people in common before anything of the columns is shown, and of the released cells before
-    they are handed in. `notes` is where a method that can resume after an
+    must come to again: of the people in common before anything of the columns is shown, and of the released cells
+    before they are handed in. `notes` is where a method that can resume after an
     interruption saves its rounds. `on_joined` is called at the end with what the party's gain follows from, if there
     is a class and the assembler has told the release's error. `keep` is called with a name and a secret that the party
     needs to use what was made, to be written where only its owner may read it.
