@@ -27,7 +27,7 @@ from masquerade.data import Schema
 from masquerade.errors import MasqueradeError, ParameterError, one_line
 from masquerade.methods import method_of, product_of
 from masquerade.net import Identity, TrustStore
-from masquerade.protocol import DisclosedClass, DisclosedColumn
+from masquerade.protocol import DisclosedClass, DisclosedColumn, LearningMethod
 from masquerade.service.agree.arrangements import RULES, against, resting
 from masquerade.service.agree.objections import used, verified_signer
 from masquerade.service.agree.policy import Policy
@@ -109,7 +109,9 @@ def preview(
         )
     price = deal.prices.get(party)
     parts, agreed = terms.parts, contract.contract
-    disclosure = method_of(agreed).disclosure(agreed, party, schema, show_steps=deal.show_progress)
+    method = method_of(agreed)
+    people = method.min_records if isinstance(method, LearningMethod) else 0
+    disclosure = method.disclosure(agreed, party, schema, show_steps=deal.show_progress)
     return Preview(
         party=party,
         arrangement=terms.arrangement,
@@ -128,7 +130,7 @@ def preview(
         purpose=deal.purpose,
         recipients=deal.recipients,
         parties=terms.parties,
-        requirements=(*map(str, parts), *against(terms.m), *resting(deal.asked.min_records)),
+        requirements=(*map(str, parts), *against(terms.m), *resting(people)),
         over_all_attributes=_over_all_attributes(terms),
         columns=disclosure.columns,
         class_column=disclosure.class_column,
