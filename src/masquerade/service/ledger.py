@@ -190,8 +190,7 @@ class Ledger:
                 alignments.setdefault(told.contract, Alignment(told, {}))
             elif isinstance(told, Submitted) and told.contract in alignments:
                 begun, before = alignments[told.contract]
-                most = max(told.identifiers, before.get(told.peer, 0))  # a list is told before it is sent
-                alignments[told.contract] = Alignment(begun, {**before, told.peer: most})
+                alignments[told.contract] = Alignment(begun, {**before, told.peer: told.identifiers})
             elif isinstance(told, ReleaseRecord):
                 place = number if product_of(told.terms).every_run_counts else _key(told)
                 shown.setdefault(place, []).append(told)

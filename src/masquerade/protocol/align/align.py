@@ -148,7 +148,11 @@ def align(
     """
     on_curve = way == CURVE
     if not on_curve:
-        announced = yield from _announce(me, parties, len(identifiers), session, most, on_list)
+        announced = yield from _announce(me, parties, len(identifiers), session, most)
+        if on_list is not None:
+            for number, name in enumerate(parties):
+                if number != me:
+                    on_list(name, announced.sizes[number])
         on_curve = way == BY_SIZE and (max(announced.sizes) < FEW or 0 < min(announced.sizes) < FEWEST)
     if on_curve:
         sizes = [most] * len(parties) if way == CURVE else announced.sizes
@@ -163,9 +167,7 @@ def align(
     return rows
 
 
-def _announce(
-    me: int, parties: Sequence[str], size: int, session: bytes, most: int, on_list: OnList | None
-) -> Script[Announced]:
+def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: int) -> Script[Announced]:
     """Exchange sizes and nonces; the text that comes of it names this alignment."""
     own = ListSize(size, os.urandom(_NONCE_BYTES))
     peers = tuple(name for number, name in enumerate(parties) if number != me)
@@ -175,8 +177,6 @@ def _announce(
         told: ListSize = own if number == me else (yield Receive(name, ListSize))
         if number != me and not 0 <= told.records <= most:
             raise PeerBrokeProtocol(name, f"announced {told.records} identifiers; at most {most} are agreed")
-        if number != me and on_list is not None:
-            on_list(name, told.records)
         if len(told.nonce) != _NONCE_BYTES:
             raise PeerBrokeProtocol(name, f"sent a nonce of {len(told.nonce)} bytes instead of {_NONCE_BYTES}")
         sizes.append(told.records)

@@ -417,11 +417,6 @@ class PartyNode:
         name, now = contract.hash.hex(), self._now()
         with self._releasing:
             policy, ledger = self.datasets[dataset].policy, Ledger.load(self.state.ledger)
-            if any(
-                each.begun.contract == name and each.submitted.get(peer, -1) >= identifiers
-                for each in ledger.alignments
-            ):
-                return
             _, before = ledger.without(name).aligned_with(peer, dataset, now - WEEK)
             if before + identifiers > policy.alignments.identifiers_per_week:
                 reason = against_identifiers(policy, peer)
