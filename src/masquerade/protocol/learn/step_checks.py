@@ -99,7 +99,7 @@ class StepGuard:
 
     def check_number(self, others: float) -> None:
         """Check how many records the others have."""
-        self.insist(abs(others - round(others)) < 0.5 and others == round(others), "their number is not whole")
+        self.insist(others == round(others), "their number is not whole")
         self.insist(1 <= others <= self.most_records, "there are more, or fewer, than was announced")
 
     def check_products(self, n: int, mean: Numbers, deviation: Numbers, products: Numbers, centred: Numbers) -> None:
