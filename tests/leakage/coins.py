@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +18,7 @@ from unittest.mock import patch
 from masquerade.errors import PeerError
 from masquerade.net import Script
 from masquerade.net.memory import SentMessage, Wire, run_together
+from masquerade.progress import Stage
 
 Draws = dict[tuple[str, int], list[bytes]]  # by party and number of bytes: what it draws instead
 
@@ -78,6 +79,7 @@ class Recording:
     wire: Wire
     tapes: Tapes
     results: dict[str, Any] = field(default_factory=dict)
+    stages: Mapping[str, Sequence[Stage]] = field(default_factory=dict)  # by party: the progress that it tells
     error: Exception | None = None
 
     def between(self, sender: str, receiver: str) -> list[SentMessage]:

@@ -1,8 +1,8 @@
 """Could these tests fail? Leaks are planted in a copy of the code, and must be noticed; the copy without them passes.
 
-A planted leak is a text in the source of a function or class, wherever that is defined, and what stands there instead:
-the protocol goes on as before, and somebody learns more. When the source changes, change the text here so that it
-plants the same leak again.
+A planted leak replaces an attribute of the program (planted.py), or, where the leak is in the middle of a function, a
+text in the source of a function or class, wherever that is defined: the protocol goes on as before, and somebody learns
+more. When the source changes, change the text here so that it plants the same leak again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest
 
 import forked
 import masquerade
+from leakage.planted import PLANTED, PlantedAttribute
 from masquerade.crypto import Garbler, Owner, ValueSender, zero_shares
 from masquerade.crypto.gmw import _random_rows
 from masquerade.crypto.oblivious_prf import Query
@@ -270,3 +271,29 @@ def test_a_planted_leak_is_noticed(leak: Planted, tmp_path: Path) -> None:
     done = run(folder, [leak.noticed_by])
     assert done.returncode == 1, f"{leak.noticed_by} does not notice: {done.stdout}{done.stderr}"
     assert "leakage.coins.Leak" in done.stdout, f"it fails, but not for the leak: {done.stdout}"
+
+
+# The process is forked from one that has loaded the program, as it is.
+WITH_ATTRIBUTES = """
+import sys, pytest
+name, tests, *words = sys.argv[1:]
+sys.path.insert(0, tests)
+from leakage.planted import planted
+planted(name)
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *words]))
+"""
+
+
+@pytest.mark.parametrize("leak", PLANTED.values(), ids=lambda each: each.name)
+def test_a_leak_that_is_planted_in_an_attribute_is_noticed(leak: PlantedAttribute, tmp_path: Path) -> None:
+    program = tmp_path / "planted_here.py"
+    program.write_text(WITH_ATTRIBUTES)
+    done = forked.run(
+        [sys.executable, program, leak.name, TESTS.parent, str(TESTS / leak.noticed_by)],
+        cwd=TESTS.parent.parent,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        text=True,
+    )
+    assert done.returncode == 1, f"{leak.noticed_by} does not notice: {done.stdout}{done.stderr}"
+    assert "leakage.coins.Leak" in done.stdout, f"it fails, but not for the leak: {done.stdout}"
+    assert leak.because in done.stdout, f"it fails, but for another leak: {done.stdout}"
