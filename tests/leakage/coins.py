@@ -1,13 +1,14 @@
 """Sessions whose randomness is known: every party draws from a tape of its own, and the clock stands still.
 
-All secrets, masks and shuffles come from `os.urandom` (`secrets` reads it, too). With one tape a party a session is a
-function of inputs and tapes: it can be repeated byte for byte, a party's own secrets are known to the test, and the
-tapes of its peers alone can be changed.
+All secrets, masks and shuffles come from `random_bytes`, which reads `os.urandom` (`secrets` reads it, too). With one
+tape a party a session is a function of inputs and tapes: it can be repeated byte for byte, a party's own secrets are
+known to the test, and the tapes of its peers alone can be changed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ class Tapes:
         self._seed, self._seeds = seed, seeds
         self._at: dict[str, int] = defaultdict(int)
         self.drawn: dict[str, list[bytes]] = defaultdict(list)
+        self.sizes: dict[str, set[int]] = defaultdict(set)  # by the function that drew: how many bytes at once
         self.running = ""  # the party that computes
         self.instead: Draws = {}
 
@@ -48,6 +50,10 @@ class Tapes:
             text = f"{self._seeds.get(party, self._seed)}/{party}/{self._at[party]}"
             found = hashlib.shake_256(text.encode()).digest(size)
         self.drawn[party].append(found)
+        frame: Any = sys._getframe(1)
+        while frame.f_code.co_name == "random_bytes" or frame.f_globals["__name__"] in ("random", "secrets"):
+            frame = frame.f_back
+        self.sizes[f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"].add(size)
         return found
 
     def place(self, party: str) -> int:

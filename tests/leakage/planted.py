@@ -8,12 +8,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
+from nacl import bindings
 
 from masquerade.audit import AuditLog
+from masquerade.crypto import gmw, hashing, oblivious_prf
+from masquerade.crypto.secure_sum import KEY_BYTES, MaskKey, PairwiseMasks
+from masquerade.protocol.comparing import argmax
 from masquerade.protocol.learn.method import LearningMethod
+from masquerade.protocol.sensitive import histogram
 from masquerade.service.node.session import PartySession
 
 
@@ -73,6 +80,56 @@ def _row_in_audit() -> None:
     replaced(AuditLog, "add", told)
 
 
+def _short_key() -> None:
+    """A party's mask key is made of two random bytes."""
+
+    def begun(_: Any) -> Callable[[MaskKey], None]:
+        def init(self: MaskKey) -> None:
+            self._secret = hashing.random_bytes(2) * (KEY_BYTES // 2)
+            self.public = bindings.crypto_scalarmult_base(self._secret)
+
+        return init
+
+    replaced(MaskKey, "__init__", begun)
+
+
+def _stretched_key() -> None:
+    """The same of as many bytes as it should be, of which two count."""
+
+    def begun(init: Callable[[MaskKey], None]) -> Callable[[MaskKey], None]:
+        def shortened(self: MaskKey) -> None:
+            init(self)
+            self._secret = self._secret[:2] * (KEY_BYTES // 2)
+            self.public = bindings.crypto_scalarmult_base(self._secret)
+
+        return shortened
+
+    replaced(MaskKey, "__init__", begun)
+
+
+def _zeros(module: ModuleType) -> Callable[[], None]:
+    """What this module draws is zero."""
+    return lambda: setattr(module, "random_bytes", bytes)
+
+
+def _zero_slots() -> None:
+    """The slots beside a store are zero."""
+    honest, size = hashing.random_bytes, 8 * oblivious_prf._MASK_SLOTS
+    setattr(oblivious_prf, "random_bytes", lambda count: bytes(count) if count == size else honest(count))  # noqa: B010
+
+
+def _zero_words() -> None:
+    """The masks of the joint histogram are zero."""
+    setattr(histogram, "random_words", np.zeros)  # noqa: B010
+
+
+def _bare_summands() -> None:
+    """Summands of sites have no masks."""
+    replaced(PairwiseMasks, "mask", lambda _: lambda self, values, _: self._ring.elements(values))
+
+
+WORLDS = "test_masked_fields.py::test_two_worlds_look_alike"
+KEYS = "test_keys.py"
 FIGURES = "test_figures.py"
 PLANTED = {
     each.name: each
@@ -95,6 +152,23 @@ PLANTED = {
             f"{FIGURES}::test_a_service_tells_no_other_figures[False]",
             "the audit log's session end has culprit",
         ),
+        PlantedAttribute(
+            "a mask key that is drawn of 16 bits",
+            _short_key,
+            f"{KEYS}::test_keys_of_a_session_are_drawn_long_enough[logistic, 3 sites]",
+            "draws 2 bytes, which somebody could guess",
+        ),
+        PlantedAttribute(
+            "a mask key of which 16 bits are used",
+            _stretched_key,
+            f"{KEYS}::test_a_key_has_its_whole_length_and_never_comes_twice[the key of masks]",
+            "the key of masks: only",
+        ),
+        PlantedAttribute("a store without random slots beside it", _zero_slots, f"{WORLDS}[alignment by prf]", "prf"),
+        PlantedAttribute("a bid whose mask is zero", _zeros(argmax), f"{WORLDS}[comparison]", ""),
+        PlantedAttribute("triples that are zero", _zeros(gmw), f"{WORLDS}[shared circuit]", ""),
+        PlantedAttribute("zero masks in the look-up of the joint histogram", _zero_words, f"{WORLDS}[look-up]", ""),
+        PlantedAttribute("summands of sites without their masks", _bare_summands, f"{WORLDS}[sum]", ""),
     )
 }
 

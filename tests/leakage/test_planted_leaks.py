@@ -23,17 +23,13 @@ import forked
 import masquerade
 from leakage.planted import PLANTED, PlantedAttribute
 from masquerade.crypto import Garbler, Owner, ValueSender, zero_shares
-from masquerade.crypto.gmw import _random_rows
-from masquerade.crypto.oblivious_prf import Query
+from masquerade.crypto.secure_sum import MaskKey
 from masquerade.protocol.align.curve import Blinded, align_on_curve
 from masquerade.protocol.common_records import hand_in, handed_in
-from masquerade.protocol.comparing.argmax import EvaluatingSide
 from masquerade.protocol.joint_keys import JointKeys
 from masquerade.protocol.learn.cox import _Fit
-from masquerade.protocol.learn.sums import Aggregation
 from masquerade.protocol.mondrian.checks import CutChecks
 from masquerade.protocol.providers.provider import _agree_on_sizes
-from masquerade.protocol.sensitive.histogram import looked_up
 
 pytestmark = pytest.mark.system  # each runs the tests in a process of its own
 
@@ -93,25 +89,9 @@ LEAKS = [
         f"{OPEN}[0-collaborate, secure, aware]",
     ),
     Planted(
-        "summands of sites without their masks",
-        [(Aggregation, "masked = self._masks.mask(_fixed(numbers), self._rounds)", "masked = _fixed(numbers)")],
-        f"{WORLDS}[sum]",
-    ),
-    Planted(
         "a patient's attributes in the last digits of a Cox model's coefficients",
         [(_Fit, "self.shared.parties, at))", "self.shared.parties, at + 1e-9 * self.records.x[0]))")],
         f"{OPEN}[0-Cox model, 3 sites]",
-    ),
-    Planted(
-        "zero masks in the look-up of the joint histogram",
-        [
-            (
-                looked_up,
-                "masks = random_words((count, *cell), bounds.word)",
-                "masks = np.zeros((count, *cell), bounds.word)",
-            )
-        ],
-        f"{WORLDS}[look-up]",
     ),
     Planted(
         "labels that are sorted without masks",
@@ -147,30 +127,9 @@ LEAKS = [
         "test_masked_alignment.py::test_two_worlds_look_alike[3-2]",
     ),
     Planted(
-        "a store without random slots beside it",
-        [(Query, "beside = os.urandom(8 * _MASK_SLOTS)", "beside = bytes(8 * _MASK_SLOTS)")],
-        f"{WORLDS}[alignment by prf]",
-    ),
-    Planted(
         "shares of zero that are zero",
         [(zero_shares, "total ^= np", "total ^= 0 * np")],
         "test_masked_alignment.py::test_a_leader_cannot_tell_whom_one_member_has",
-    ),
-    Planted(
-        "a bid whose mask is zero",
-        [(EvaluatingSide, "os.urandom(-(-n_labels // 8))", "bytes(-(-n_labels // 8))")],
-        f"{WORLDS}[comparison]",
-    ),
-    Planted(
-        "triples that are zero",
-        [
-            (
-                _random_rows,
-                "rows[drawn] = np.frombuffer(os.urandom(count * instances // 8), np.uint8)",
-                "rows[drawn] = np.frombuffer(bytes(count * instances // 8), np.uint8)",
-            )
-        ],
-        f"{WORLDS}[shared circuit]",
     ),
     Planted(
         "into how many parts a refused cut goes, behind the bits that settle it",
@@ -197,12 +156,23 @@ LEAKS = [
         f"{OPEN}[0-mashup, plain scores]",
     ),
     Planted(
+        "a mask key that is drawn somewhere else",
+        [
+            (
+                MaskKey,
+                "self._secret = random_bytes(KEY_BYTES)",
+                "import secrets\n\n        self._secret = secrets.token_bytes(KEY_BYTES)",
+            )
+        ],
+        "test_keys.py::test_one_place_draws_what_protocols_keep_secret",
+    ),
+    Planted(
         "a seed of labels that begins with how many of the garbler's bits are set",
         [
             (
                 Garbler,
-                "seed = os.urandom(BLOCK_BYTES)",
-                "seed = (bytes(int(bits.sum()) for bits in (own or {}).values()) + os.urandom(BLOCK_BYTES))[:16]",
+                "seed = random_bytes(BLOCK_BYTES)",
+                "seed = (bytes(int(bits.sum()) for bits in (own or {}).values()) + random_bytes(BLOCK_BYTES))[:16]",
             )
         ],
         f"{WORLDS}[comparison]",

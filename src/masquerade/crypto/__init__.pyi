@@ -72,6 +72,7 @@ from .hashing import (
     TweakedHash as TweakedHash,
     derive_key as derive_key,
     expand as expand,
+    random_bytes as random_bytes,
 )
 from .homomorphic import (
     OkamotoUchiyamaPublic as OkamotoUchiyamaPublic,

@@ -27,7 +27,6 @@ computers.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from masquerade.crypto.bits import as_bits
 from masquerade.crypto.group import montgomery
-from masquerade.crypto.hashing import BLOCK_BYTES, Blocks
+from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, random_bytes
 from masquerade.errors import BadMessage, ParameterError
 
 POINT_BYTES = 32
@@ -175,6 +174,6 @@ def _random_point() -> tuple[bytes, bytes]:
     X25519 reads a secret as 8·k for k from 2^251 to 2^252: with either sign, all numbers below the group's order but
     one in 2^127.
     """
-    secret, sign = os.urandom(POINT_BYTES), os.urandom(1)[0] & 0x80
+    secret, sign = random_bytes(POINT_BYTES), random_bytes(1)[0] & 0x80
     point = bindings.crypto_scalarmult_ed25519_base(secret)
     return secret, point[:-1] + bytes([point[-1] ^ sign])

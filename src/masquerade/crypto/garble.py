@@ -27,7 +27,6 @@ transfers are checked. A garbler that does may garble another circuit; nothing h
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -36,7 +35,7 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit, Gates
-from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, TweakedHash, expand_blocks, random_blocks
+from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, TweakedHash, expand_blocks, random_blocks, random_bytes
 from masquerade.errors import BadMessage, ParameterError
 
 Labels = NDArray[np.uint64]  # uint64[bits of the word, instances, 2]
@@ -92,7 +91,7 @@ class Garbler:
         `own` are the inputs that the garbler gives now, by the garbling's seed. Tables take 32 bytes of memory per AND
         and instance: process millions of instances in parts.
         """
-        seed = os.urandom(BLOCK_BYTES)
+        seed = random_bytes(BLOCK_BYTES)
         zeros = self._input_labels(circuit, n_instances, transferred or {}, own or {}, seed)
         first = self._tweaks.take(_n_tweaks(circuit, n_instances))
         tables = np.empty((circuit.n_and * n_instances, 4), np.uint64)

@@ -18,7 +18,6 @@ Cost for each AND and instance: 1 triple; online 2 bits from each holder, and 2 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +29,7 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.bits import Bits, Packed, pack
 from masquerade.crypto.circuit import AndGates, Circuit, Gates
-from masquerade.crypto.hashing import Stream, derive_key
+from masquerade.crypto.hashing import Stream, derive_key, random_bytes
 from masquerade.errors import BadMessage, ParameterError
 
 # --- holders ------------------------------------------------------------------------------------------------
@@ -291,7 +290,7 @@ def _random_rows(drawn: NDArray[np.bool_], instances: int) -> Rows:
     """Draw a row for each gate that is marked; the others are zeros."""
     rows = np.zeros((len(drawn), instances // 8), np.uint8)
     count = int(drawn.sum())
-    rows[drawn] = np.frombuffer(os.urandom(count * instances // 8), np.uint8).reshape(count, instances // 8)
+    rows[drawn] = np.frombuffer(random_bytes(count * instances // 8), np.uint8).reshape(count, instances // 8)
     return rows
 
 

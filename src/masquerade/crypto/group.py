@@ -20,6 +20,8 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
+from masquerade.crypto.hashing import random_bytes
+
 Points = NDArray[np.uint8]  # one row of 32 bytes per point
 OnDone = Callable[[int], None]  # called with the number of points just finished
 
@@ -36,7 +38,7 @@ class Blinding:
     """A secret scalar, fresh for one session."""
 
     def __init__(self) -> None:
-        self._scalar = os.urandom(POINT_BYTES)
+        self._scalar = random_bytes(POINT_BYTES)
 
     def blind(self, points: Points, on_done: OnDone | None = None) -> Points:
         """Raise each point to the power of the secret."""

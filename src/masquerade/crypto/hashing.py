@@ -123,9 +123,14 @@ def expand_blocks(seed: bytes, count: int) -> Blocks:
     return expand(seed, BLOCK_BYTES * count).view(np.uint64).reshape(count, 2)
 
 
+def random_bytes(count: int) -> bytes:
+    """Draw fresh secret bytes: here alone, for every key, mask and shuffle of a protocol."""
+    return os.urandom(count)
+
+
 def random_blocks(count: int) -> Blocks:
     """Draw fresh secret blocks."""
-    return expand_blocks(os.urandom(BLOCK_BYTES), count)
+    return expand_blocks(random_bytes(BLOCK_BYTES), count)
 
 
 def derive_key(secret: bytes, *purpose: bytes) -> bytes:

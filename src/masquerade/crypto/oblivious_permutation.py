@@ -17,7 +17,6 @@ of two words. Semi-honest; the number of values is public.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.bits import Bits
+from masquerade.crypto.hashing import random_bytes
 from masquerade.crypto.punctured_trees import Words, WordType
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
 from masquerade.errors import BadMessage, ParameterError
@@ -204,4 +204,4 @@ class Owner:
 
     def _random(self) -> Words:
         size = 1 << self._depth
-        return np.frombuffer(bytearray(os.urandom(size * self._word.itemsize)), self._word)
+        return np.frombuffer(bytearray(random_bytes(size * self._word.itemsize)), self._word)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,7 +29,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender, NeedsBase
 from masquerade.crypto.bits import DIGEST_BYTES, WIDTH, BitMatrix, Columns, bit_columns, digests, transpose
-from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand
+from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, TweakedHash, derive_key, expand, random_bytes
 from masquerade.crypto.key_value_store import StoreLayout, Words, decode, encode, selected
 from masquerade.errors import BadMessage, ParameterError
 
@@ -114,7 +113,7 @@ class Query:
         self._layout = layout = store.layout
         slots = np.zeros(layout.slots, np.uint64)
         slots[: layout.shape.size] = store.words
-        beside = os.urandom(8 * _MASK_SLOTS)  # for this sender alone
+        beside = random_bytes(8 * _MASK_SLOTS)  # for this sender alone
         slots[layout.store_slots :] = np.frombuffer(beside, np.uint64)
         self._choices = bit_columns(slots)
         self._kept = np.empty((COLUMNS, layout.column_bytes), np.uint8)
@@ -150,7 +149,7 @@ class PrfSender(NeedsBase):
     def __init__(self, session: bytes, family: TweakedHash) -> None:
         self._public = _Public(session)
         self._family = family
-        secret = np.frombuffer(os.urandom(COLUMNS // 8), np.uint8)
+        secret = np.frombuffer(random_bytes(COLUMNS // 8), np.uint8)
         self._digits = np.unpackbits(secret)
         self._base = BaseReceiver(session, self._digits)
         self._chosen: _Streams | None = None
@@ -209,7 +208,7 @@ class HeldStore:
         """Return the seed of the check, once all columns are here."""
         if self._next is not None or self._seed:
             raise ParameterError("a check is made once, when all columns have come")
-        self._seed = os.urandom(SEED_BYTES)
+        self._seed = random_bytes(SEED_BYTES)
         return self._seed
 
     def check(self, answer: bytes) -> None:

@@ -25,7 +25,16 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from masquerade.crypto.bits import digits
-from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, Bytes, TweakCounter, TweakedHash, derive_key, random_blocks
+from masquerade.crypto.hashing import (
+    BLOCK_BYTES,
+    Blocks,
+    Bytes,
+    TweakCounter,
+    TweakedHash,
+    derive_key,
+    random_blocks,
+    random_bytes,
+)
 from masquerade.crypto.one_of_n import as_indices, digits_of
 from masquerade.crypto.transfer_extension import ReceivedBatch, TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
@@ -61,7 +70,7 @@ def word_for(most: int) -> WordType:
 
 def random_words(shape: tuple[int, ...], word: WordType) -> Words:
     """Draw fresh secret words."""
-    return np.frombuffer(os.urandom(math.prod(shape) * word.itemsize), word).reshape(shape)
+    return np.frombuffer(random_bytes(math.prod(shape) * word.itemsize), word).reshape(shape)
 
 
 class RowSums:

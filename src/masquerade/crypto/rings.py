@@ -6,13 +6,12 @@ sums and correlated transfers are written once.
 
 from __future__ import annotations
 
-import os
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from masquerade.crypto.hashing import BLOCK_BYTES, expand
+from masquerade.crypto.hashing import BLOCK_BYTES, expand, random_bytes
 from masquerade.errors import BadMessage, ParameterError
 
 Elements: TypeAlias = NDArray[np.uint64]
@@ -50,7 +49,7 @@ class PowerOfTwo:
 
     def random(self, shape: int | tuple[int, ...]) -> Elements:
         """Draw fresh secret elements."""
-        return self.from_seed(os.urandom(BLOCK_BYTES), shape)
+        return self.from_seed(random_bytes(BLOCK_BYTES), shape)
 
     def from_seed(self, seed: bytes, shape: int | tuple[int, ...]) -> Elements:
         """Return the pseudorandom elements of a 16-byte seed."""

@@ -11,7 +11,6 @@ party that lies about its summand, and a round fails if a party vanishes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
@@ -19,7 +18,7 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import ArrayLike
 
-from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, derive_key
+from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, derive_key, random_bytes
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.errors import BadMessage, ParameterError
 
@@ -30,7 +29,7 @@ class MaskKey:
     """One party's secret key, fresh for a session; everybody gets its public half."""
 
     def __init__(self) -> None:
-        self._secret = os.urandom(KEY_BYTES)
+        self._secret = random_bytes(KEY_BYTES)
         self.public: bytes = bindings.crypto_scalarmult_base(self._secret)
 
     def seed(self, peer_public: bytes, session: bytes) -> bytes:

@@ -27,7 +27,6 @@ and the number of parts are public.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,7 +34,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from masquerade.crypto.garble import Labels
-from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, derive_key
+from masquerade.crypto.hashing import BLOCK_BYTES, Blocks, derive_key, random_bytes
 from masquerade.crypto.one_of_n import as_indices
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender, Words, WordType
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
@@ -106,7 +105,7 @@ class ValueSender(_SplitGroups):
     def __init__(self, session: bytes, transfers: TransferSender, values: int, sizes: Rows, leaves: int) -> None:
         super().__init__(session, values, sizes, leaves)
         self._trees = TreeSender(session, transfers)
-        self.weights: Tags = np.frombuffer(os.urandom(8 * (values + 1)), np.uint64)  # of each value, and of them all
+        self.weights: Tags = np.frombuffer(random_bytes(8 * (values + 1)), np.uint64)  # of each value, and of them all
 
     def answer(self, message: bytes, values: Labels) -> tuple[bytes, bytes]:
         """Return the trees and the masked rows of the next records, which have these values."""

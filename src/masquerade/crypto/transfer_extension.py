@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,6 +52,7 @@ from masquerade.crypto.hashing import (
     blocks_from_bytes,
     derive_key,
     random_blocks,
+    random_bytes,
 )
 from masquerade.crypto.rings import Elements, PowerOfTwo
 from masquerade.errors import BadMessage, ParameterError
@@ -345,7 +345,7 @@ class TransferSender(NeedsBase):
     """Offers two values in each transfer and does not learn which one was taken."""
 
     def __init__(self, session: bytes) -> None:
-        secret = np.frombuffer(os.urandom(WIDTH // 8), np.uint8)
+        secret = np.frombuffer(random_bytes(WIDTH // 8), np.uint8)
         self._secret = secret.view(np.uint64)
         self._digits = np.unpackbits(secret, bitorder="little")
         self._hash = TweakedHash(derive_key(session, b"transfer-hash"))
@@ -428,7 +428,7 @@ class TransferReceiver(NeedsBase):
         by_tree = columns.reshape(TREES, DIGITS, -1)
         picks = np.zeros(columns.shape[1], np.uint8)
         picks[: -(-count // 8)] = pack(bits)
-        picks[-_MASK_BYTES:] = np.frombuffer(os.urandom(_MASK_BYTES), np.uint8)
+        picks[-_MASK_BYTES:] = np.frombuffer(random_bytes(_MASK_BYTES), np.uint8)
         told = [_HEADER.pack(first, count)]
         for part in _parts(len(picks), _CHUNK):
             leaves = self._streams.read(part.stop - part.start).reshape(TREES, LEAVES, -1)

@@ -8,7 +8,6 @@ Setup: one nonce and one message of 128 base transfers each way (about 8 kB), 0.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
@@ -31,6 +30,7 @@ from masquerade.crypto import (
     TransferReceiver,
     TransferSender,
     derive_key,
+    random_bytes,
 )
 from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
@@ -83,7 +83,7 @@ class BaseTransfers(Message, tag="base-transfers", frozen=True):
 
 def exchange_nonces(me: int, parties: Sequence[str]) -> Script[tuple[bytes, ...]]:
     """Exchange fresh nonces. Return one per party, in the parties' order."""
-    own = os.urandom(_NONCE_BYTES)
+    own = random_bytes(_NONCE_BYTES)
     yield Send(tuple(name for number, name in enumerate(parties) if number != me), SessionNonce(own))
     nonces = []
     for number, name in enumerate(parties):

@@ -17,10 +17,9 @@ than it announces (docs/leakage.md). At the end, whatever the way, all parties c
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 
-from masquerade.crypto import EqualityTest, OnDone
+from masquerade.crypto import EqualityTest, OnDone, random_bytes
 from masquerade.engine import Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
@@ -169,7 +168,7 @@ def align(
 
 def _announce(me: int, parties: Sequence[str], size: int, session: bytes, most: int) -> Script[Announced]:
     """Exchange sizes and nonces; the text that comes of it names this alignment."""
-    own = ListSize(size, os.urandom(_NONCE_BYTES))
+    own = ListSize(size, random_bytes(_NONCE_BYTES))
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     yield Send(peers, own)
     sizes, text = [], b"align\0" + session

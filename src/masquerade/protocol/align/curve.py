@@ -19,13 +19,12 @@ each common record. Operations: each party blinds every list once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
+from masquerade.crypto import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts, random_bytes
 from masquerade.engine import Rows, distinct_values, value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net import Message, Receive, Script, Send
@@ -165,4 +164,4 @@ def _unpacked(message: Positions, sender: str, owner: int, size: int) -> Rows:
 
 def _random_order(n: int) -> Rows:
     """Return a permutation drawn from the system's randomness: no generator state, no seed."""
-    return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64), kind="stable")
+    return np.argsort(np.frombuffer(random_bytes(8 * n), np.uint64), kind="stable")

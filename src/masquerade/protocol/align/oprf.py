@@ -52,6 +52,7 @@ from masquerade.crypto import (
     encode,
     expand,
     pack,
+    random_bytes,
     zero_shares,
 )
 from masquerade.engine import Rows
@@ -471,7 +472,7 @@ def take_part(
     buckets = Buckets(len(items))
     shape = StoreLayout(buckets.capacity)
     for part in buckets.divide_own(items.digests, items.family):
-        filling = expand(os.urandom(BLOCK_BYTES), _WORD * shape.size).view(np.uint64)
+        filling = expand(random_bytes(BLOCK_BYTES), _WORD * shape.size).view(np.uint64)
         store = encode(shape, _common_places(shape, items, part), masked[part], filling)
         yield Send((leader,), ShareStore(store.tobytes()))
     width = value_bytes(len(items), leader_size)

@@ -14,7 +14,6 @@ fewer. A winner that goes on waits for nobody.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -43,6 +42,7 @@ from masquerade.crypto import (
     derive_key,
     hold,
     pack,
+    random_bytes,
     undefeated,
     unpack,
 )
@@ -223,7 +223,7 @@ class EvaluatingSide:
     def order(self, n_rounds: int, peer: int, making: TripleMaking | None) -> bytes:
         """Draw choices for the labels of `n_rounds` rounds and for triples. Return the message to the garbler."""
         n_labels = n_rounds * self._width
-        masks = unpack(np.frombuffer(os.urandom(-(-n_labels // 8)), np.uint8), n_labels)
+        masks = unpack(np.frombuffer(random_bytes(-(-n_labels // 8)), np.uint8), n_labels)
         for_triples = making.choices(peer) if making is not None else np.zeros(0, np.uint8)
         columns, batch = self._receiver.extend(np.concatenate((masks, for_triples)))
         self._stock, self._triples_ordered = batch.split([n_labels, len(for_triples)])

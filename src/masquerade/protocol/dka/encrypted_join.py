@@ -21,14 +21,13 @@ that wait for each other: 3.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from masquerade.crypto import OkamotoUchiyamaPublic, SecretKey, generate_okamoto_uchiyama
+from masquerade.crypto import OkamotoUchiyamaPublic, SecretKey, generate_okamoto_uchiyama, random_bytes
 from masquerade.data import Origin, Table, distinct
 from masquerade.engine import Rows, first_rows, group_rows
 from masquerade.errors import PeerBrokeProtocol
@@ -110,7 +109,7 @@ def join_second(peer: str, own: pa.Table, order: Sequence[str], requirement: Req
     ciphertexts: list[int] = []
     for part in slices(own.num_rows, _BATCH):
         ciphertexts += yield from received(peer, EncryptedRows, public.decode, part.stop - part.start)
-    shuffled = np.argsort(np.frombuffer(os.urandom(8 * own.num_rows), np.uint64), kind="stable")
+    shuffled = np.argsort(np.frombuffer(random_bytes(8 * own.num_rows), np.uint64), kind="stable")
     way = shuffled[_sorting(own.take(pa.array(shuffled)))]
     for part in slices(own.num_rows, _BATCH):
         renewed = [public.rerandomise(ciphertexts[at]) for at in way[part]]

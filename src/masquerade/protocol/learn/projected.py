@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from masquerade.arrangement import Arrangement
-from masquerade.crypto import Elements
+from masquerade.crypto import Elements, random_bytes
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms import choice, number, optional, parameter, whole
 from masquerade.net import Script
@@ -229,7 +228,7 @@ class MappedMethod(LearningMethod):
         """Map one table by a matrix of its own, and fit the same model."""
         x, seen = design(site), self.outcomes(site)
         rows = self._terms().rows(x.shape[1])
-        matrix = random_matrix(os.urandom(32), rows, x.shape[1])
+        matrix = random_matrix(random_bytes(32), rows, x.shape[1])
         low, high = (getattr(x, end)(axis=0) for end in ("min", "max"))
         projection = Projection(matrix, x.mean(axis=0), low, high, self.kernel, 1 / x.shape[1])
         told = fitted({site.name: Mapped(projection(x), seen)}, self.cost, "equal")

@@ -17,7 +17,6 @@ has agreed to open it, and a site that has not sent its seed knows that nobody e
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,6 +35,7 @@ from masquerade.crypto import (
     PowerOfTwo,
     WidePowerOfTwo,
     digits,
+    random_bytes,
     unmask_sum,
     words,
 )
@@ -115,7 +115,7 @@ class Aggregation:
 
     def _opened_together(self, masked: Elements, openings: Openings) -> Script[Elements]:
         """Add up under masks of each site's own, then open these."""
-        own = os.urandom(BLOCK_BYTES)
+        own = random_bytes(BLOCK_BYTES)
         total = yield from self._sum(_RING.add(masked, _RING.from_seed(own, masked.shape)))
         openings.under_way = True
         yield Send(self._peers, SumOpening(own))
@@ -197,7 +197,7 @@ class CoinOpening(Message, tag="coin-opening", frozen=True):
 def tossed(me: int, parties: Sequence[str], purpose: bytes) -> Script[bytes]:
     """Return 32 random bytes that are the same for all sites; `purpose` names the session and the use."""
     peers = {number: name for number, name in enumerate(parties) if number != me}
-    own = CoinOpening(os.urandom(_COIN_BYTES), os.urandom(_COIN_BYTES))
+    own = CoinOpening(random_bytes(_COIN_BYTES), random_bytes(_COIN_BYTES))
     yield Send(tuple(peers.values()), CoinCommitment(_digest(own, me, purpose)))
     committed: dict[int, bytes] = {}
     for number, name in peers.items():

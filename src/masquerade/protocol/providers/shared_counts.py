@@ -12,7 +12,6 @@ the number of instances, which is public.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +31,7 @@ from masquerade.crypto import (
     ZeroShares,
     hold,
     pack,
+    random_bytes,
     to_bits,
     unpack,
 )
@@ -71,7 +71,7 @@ def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBit
     """Set up the session; `session` is its name, the same for all providers."""
     senders, receivers, _ = yield from set_up_pairs(me, parties, b"masquerade/shared-bits/1\0" + session)
     peers = {number: name for number, name in enumerate(parties) if number != me}
-    sent = {number: os.urandom(BLOCK_BYTES) for number in peers}
+    sent = {number: random_bytes(BLOCK_BYTES) for number in peers}
     for number, name in peers.items():
         yield Send((name,), Seed(sent[number]))
     heard = {}

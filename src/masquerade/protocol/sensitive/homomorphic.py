@@ -17,11 +17,9 @@ Cost: n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, a
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
-from masquerade.crypto import Bits, PaillierPublic, Slots, generate_paillier, masked_threshold, to_bits
+from masquerade.crypto import Bits, PaillierPublic, Slots, generate_paillier, masked_threshold, random_bytes, to_bits
 from masquerade.net import Message, Receive, Script, Send
 from masquerade.protocol.pairs import Pair, blaming, received, shared_outputs, slices
 from masquerade.protocol.sensitive.costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
@@ -130,7 +128,7 @@ def looked_up_bits(pair: Pair, table: Bits, own: Labels, bounds: Bounds) -> Scri
     for part in slices(bounds.records, _BATCH):
         yield Send((pair.peer,), EntriesWanted(pair.table_receiver.ask(own[part], choices)))
         wanted = yield Receive(pair.peer, EntriesWanted)
-        masks = np.frombuffer(os.urandom(part.stop - part.start), np.uint8) & np.uint8(1)
+        masks = np.frombuffer(random_bytes(part.stop - part.start), np.uint8) & np.uint8(1)
         offered = mine[own[part].astype(np.intp)] ^ masks[:, None]
         with blaming(pair.peer):
             tables = pair.table_sender.offer_bits(wanted.columns, offered)
