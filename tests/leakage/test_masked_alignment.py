@@ -16,6 +16,9 @@ import pytest
 
 from leakage.coins import Leak, Tapes, recorded
 from leakage.distributions import compare, same_multiset
+from masquerade.crypto import ItemStore, PrfReceiver, PrfSender, TweakedHash, decode, digest_items
+from masquerade.crypto.bits import rank
+from masquerade.crypto.oblivious_prf import CHOICE_BITS, PLACES_TWEAK, values_of
 from masquerade.protocol.align import curve as curve_alignment, oprf as oprf_star
 from masquerade.protocol.align.align import align
 
@@ -120,3 +123,31 @@ def test_a_leader_cannot_tell_whom_one_member_has() -> None:
     assert (masks[0] ^ masks[1] == 0).tolist() == [True, False, False, False]
     if not all(mask.all() for mask in masks):
         raise Leak("a store has F itself: the leader sees whom its member has")
+
+
+def test_values_of_the_function_are_hashes_of_what_is_linear() -> None:
+    """Whoever has some values, of guessed people too, does not compute others from them, with what it knows itself.
+
+    Before the hash, what the sender has of an item differs from what the receiver has by a linear map of 64 bits, which
+    the receiver knows: then 64 values would give it the map, and with it the function of everybody.
+    """
+    family, n = TweakedHash(bytes(16)), 4 * CHOICE_BITS
+    receiver, sender = PrfReceiver(b"session"), PrfSender(b"session", family)
+    to_sender, to_receiver = receiver.setup(), sender.setup()
+    receiver.finish_setup(to_receiver)
+    sender.finish_setup(to_sender)
+    store = ItemStore(digest_items([b"own %d" % each for each in range(8)], b"key"), 8, family)
+    query, held = receiver.query(store), sender.store(8)
+    for message in query.messages():
+        held.take(message)
+    held.check(query.answer(held.challenge()))
+
+    guessed = digest_items([b"guessed %d" % each for each in range(n)], b"key")
+    shape = store.layout.shape
+    places = shape.positions(guessed, family, PLACES_TWEAK)
+    known = decode(shape, store.words, places) ^ values_of(guessed, family)  # the 64 bits of each
+    told = held.evaluate(guessed) ^ decode(shape, query._rows, places)
+    bits = [np.unpackbits(np.ascontiguousarray(each).view(np.uint8).reshape(n, -1), axis=1) for each in (known, told)]
+    assert rank(bits[0]) == CHOICE_BITS
+    if rank(np.hstack(bits)) < CHOICE_BITS + 128:
+        raise Leak("values follow from others by a linear map: F is not the hash")
