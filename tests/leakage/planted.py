@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from nacl import bindings
@@ -18,6 +19,7 @@ from nacl import bindings
 from masquerade.audit import AuditLog
 from masquerade.crypto import gmw, hashing, oblivious_prf
 from masquerade.crypto.secure_sum import KEY_BYTES, MaskKey, PairwiseMasks
+from masquerade.net import Message, script
 from masquerade.protocol.comparing import argmax
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.sensitive import histogram
@@ -128,6 +130,30 @@ def _bare_summands() -> None:
     replaced(PairwiseMasks, "mask", lambda _: lambda self, values, _: self._ring.elements(values))
 
 
+def _no_hash() -> None:
+    """The pseudo-random function returns what its hash should be of."""
+
+    def begun(init: Callable[..., None]) -> Callable[..., None]:
+        def unhashed(self: Any, session: bytes) -> None:
+            init(self, session)
+            self.hash = SimpleNamespace(hash=lambda inputs, _: inputs)
+
+        return unhashed
+
+    replaced(oblivious_prf._Public, "__init__", begun)
+
+
+def _order_of_maps() -> None:
+    """The maps of a message are sent in the order in which they were filled, backwards."""
+
+    def backwards(message: Message) -> bytes:
+        maps = {name: each for name in message.__struct_fields__ if isinstance(each := getattr(message, name), dict)}
+        turned = {name: dict(reversed(each.items())) for name, each in maps.items()}
+        return msgspec.msgpack.encode(replace(message, **turned))
+
+    replaced(script, "encode", lambda _: backwards)
+
+
 WORLDS = "test_masked_fields.py::test_two_worlds_look_alike"
 KEYS = "test_keys.py"
 FIGURES = "test_figures.py"
@@ -165,6 +191,18 @@ PLANTED = {
             "the key of masks: only",
         ),
         PlantedAttribute("a store without random slots beside it", _zero_slots, f"{WORLDS}[alignment by prf]", "prf"),
+        PlantedAttribute(
+            "the pseudo-random function without its hash",
+            _no_hash,
+            "test_masked_alignment.py::test_values_of_the_function_are_hashes_of_what_is_linear",
+            "F is not the hash",
+        ),
+        PlantedAttribute(
+            "the order of the keys of a map",
+            _order_of_maps,
+            "test_frozen.py::test_maps_are_in_the_order_of_their_keys[id3, 2 parties, whole records]",
+            "is not in the order of its keys",
+        ),
         PlantedAttribute("a bid whose mask is zero", _zeros(argmax), f"{WORLDS}[comparison]", ""),
         PlantedAttribute("triples that are zero", _zeros(gmw), f"{WORLDS}[shared circuit]", ""),
         PlantedAttribute("zero masks in the look-up of the joint histogram", _zero_words, f"{WORLDS}[look-up]", ""),

@@ -19,6 +19,7 @@ from leakage.sessions import SESSIONS
 from leakage.worlds import WORLDS
 
 FROZEN = Frozen.read()
+STRUCTS = travelling()
 AGAIN = "run `make messages` and read the difference"
 
 
@@ -88,6 +89,15 @@ def check_lengths(recording: Recording, public: Any) -> None:
                 expected = eval(field["length"], {**told, **names})  # a formula of our own file
                 if len(told[name]) not in (expected if isinstance(expected, list) else [expected]):
                     raise Leak(f"{heard.kind}.{name} has {len(told[name])} bytes, not {field['length']}")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_maps_are_in_the_order_of_their_keys(name: str, recordings: Any) -> None:
+    """The order in which a map was filled could tell of the data that filled it."""
+    for heard in recordings(name, 0).wire.heard:
+        told: Any = msgspec.msgpack.decode(heard.data, type=STRUCTS[heard.kind])
+        if msgspec.msgpack.encode(told, order="deterministic") != heard.data:
+            raise Leak(f"a map of {heard.kind} is not in the order of its keys")
 
 
 @pytest.mark.parametrize("name", SESSIONS)

@@ -74,9 +74,12 @@ def kind_of(message: Message | type[Message]) -> str:
     return str(message.__struct_config__.tag)
 
 
+_encoder = msgspec.msgpack.Encoder(order="deterministic")  # the order in which a map was filled tells nobody anything
+
+
 def encode(message: Message) -> bytes:
-    """Encode a message as MessagePack."""
-    return msgspec.msgpack.encode(message)
+    """Encode a message as MessagePack, its maps in the order of their keys."""
+    return _encoder.encode(message)
 
 
 def decode(data: bytes, kinds: Sequence[type[Message]]) -> Message:

@@ -280,7 +280,7 @@ class ControlLink(ABC):
         self, method: str, path: str, said: Any = None, *, answer: Any = None, timeout: float | None = None
     ) -> Any:
         """Return the peer's answer as one of the types in `answer`; None when no answer is expected."""
-        content = msgspec.json.encode(said) if said is not None else None
+        content = msgspec.json.encode(said, order="deterministic") if said is not None else None
         if self._notes is not None:
             await self._notes.note("sent", self.peer, method, path, content or b"")
         status, data = await self.exchange(method, path, content, timeout)

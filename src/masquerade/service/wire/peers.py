@@ -355,7 +355,7 @@ TLS = Network(link=PeerHttp, serve=serve, listen=listen, check_free=check_free)
 
 def said(content: Any) -> Response:
     """Return a JSON answer."""
-    return Response(msgspec.json.encode(content), media_type="application/json")
+    return Response(msgspec.json.encode(content, order="deterministic"), media_type="application/json")
 
 
 def problem(status: int, *problems: Problem | str) -> Response:
