@@ -92,6 +92,18 @@ def check_progress(told: Mapping[str, Any], rounds: range, *, granted: bool = Fa
             raise Leak(f"progress tells {name} as {value}, which is finer than {precision}")
 
 
+def check_decimals(what: str, value: float, decimals: int) -> None:
+    """A figure has so many decimals at most."""
+    if value != round(value, decimals):
+        raise Leak(f"{what} is told as {value}, which is finer than {decimals} decimals")
+
+
+def check_unit(what: str, told: int, exact: float, unit: float) -> None:
+    """A figure that is told in whole units is as far from the exact one as rounding takes it, and no nearer."""
+    if abs(told * unit - exact) > unit / 2 + 1e-9:
+        raise Leak(f"{what} is told as {told}; in units of {unit} the exact figure, {exact:.6f}, is {exact / unit:.2f}")
+
+
 def check_audit(line: Mapping[str, Any]) -> None:
     """A line of an audit log has the fields that the table has for its event, each in its form."""
     event, fields = line["event"], line["fields"]

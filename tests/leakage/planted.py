@@ -20,10 +20,12 @@ from masquerade.audit import AuditLog
 from masquerade.crypto import gmw, hashing, oblivious_prf
 from masquerade.crypto.secure_sum import KEY_BYTES, MaskKey, PairwiseMasks
 from masquerade.net import Message, script
+from masquerade.protocol import hand_in
 from masquerade.protocol.comparing import argmax
 from masquerade.protocol.learn.method import LearningMethod
 from masquerade.protocol.sensitive import histogram
 from masquerade.service.node.session import PartySession
+from masquerade.utility import queries
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,21 @@ def _records_in_progress() -> None:
 def _text_of_errors() -> None:
     """A party tells the coordinator every error as it is."""
     replaced(PartySession, "_told", lambda _: lambda self, error: tuple(each.rendered() for each in error.problems))
+
+
+def _fine_holders() -> None:
+    """A holder tells its query error with two more digits."""
+    setattr(queries, "HOLDERS_UNIT", 10_000)  # noqa: B010
+
+
+def _fine_summary() -> None:
+    """A summary has its query error with two more digits."""
+    setattr(queries, "_DECIMALS", 6)  # noqa: B010
+
+
+def _fine_times() -> None:
+    """A party hands in how long it took as it was measured."""
+    replaced(hand_in, "shown_seconds", lambda _: lambda seconds, exactly: dict(seconds))
 
 
 def _row_in_audit() -> None:
@@ -177,6 +194,24 @@ PLANTED = {
             _row_in_audit,
             f"{FIGURES}::test_a_service_tells_no_other_figures[False]",
             "the audit log's session end has culprit",
+        ),
+        PlantedAttribute(
+            "two more digits of a holder's query error",
+            _fine_holders,
+            f"{FIGURES}::test_a_query_error_is_told_as_finely_as_stated",
+            "a holder's query error is told as",
+        ),
+        PlantedAttribute(
+            "two more digits of a summary's query error",
+            _fine_summary,
+            f"{FIGURES}::test_a_query_error_is_told_as_finely_as_stated",
+            "query error of a summary is told as",
+        ),
+        PlantedAttribute(
+            "times that are not rounded",
+            _fine_times,
+            f"{FIGURES}::test_times_are_told_as_finely_as_stated",
+            "finer than 0 decimals",
         ),
         PlantedAttribute(
             "a mask key that is drawn of 16 bits",

@@ -11,17 +11,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from leakage.coins import Leak
-from leakage.figures import TABLE, check_audit, check_progress, check_stages, staged
+from leakage.figures import TABLE, check_audit, check_decimals, check_progress, check_stages, check_unit, staged
 from leakage.frozen import import_all
 from leakage.sessions import SESSIONS
+from masquerade.data import Table
 from masquerade.errors import DataError, MasqueradeError, Problem, RequirementUnreachable
 from masquerade.methods.registry import learning_methods
+from masquerade.protocol import hand_in
 from masquerade.service import Status
 from masquerade.service.node.session import PartySession
 from masquerade.service.wire.control import Progress
+from masquerade.utility import compare, holders_error, queries
+from masquerade.utility.comparison import Comparison
 from memory_network import MemoryLink
 from service.party_nodes import Folder, run, wish, world
 from service_hospitals import Hospitals
@@ -82,6 +87,33 @@ def test_progress_counts_what_it_may(name: str, recordings: Any) -> None:
 
 def test_every_activity_is_in_the_table() -> None:
     assert {each.activity for each in learning_methods().values()} <= TABLE["stage"].keys()
+
+
+def widened() -> Comparison:
+    """A table of 1,009 records, of which each ten values of a number are released as one."""
+    numbers = [(7 * row * row) % 97 for row in range(1009)]
+    table = Table(pa.table({"age": numbers, "cost": [(5 * row) % 89 for row in range(1009)]}))
+    cuts = [f"[{each // 10 * 10}, {each // 10 * 10 + 10})" for each in numbers]
+    return compare(table, pa.table({"age": cuts, "cost": ["[-inf, inf)"] * 1009}), ["age", "cost"])
+
+
+def test_a_query_error_is_told_as_finely_as_stated() -> None:
+    comparison = widened()
+    told = holders_error(comparison)
+    assert told is not None
+    exact = queries.query_error(comparison, queries._HOLDERS_QUERIES).mean
+    check_unit("a holder's query error", told, round(exact, 4), TABLE["hand-in"]["columns.query_error"]["unit"])
+    for name, figure in queries.query_error(comparison, 300).summary().items():
+        if (entry := TABLE["summary"].get(f"query_error.{name}")) is not None:
+            assert isinstance(figure, float)
+            check_decimals(f"the {name} query error of a summary", figure, entry["decimals"])
+
+
+def test_times_are_told_as_finely_as_stated() -> None:
+    entry, took = TABLE["hand-in"]["columns.seconds"], {"align": 1.23456789, "protocol": 0.000123456}
+    for granted, decimals in ((False, entry["decimals"]), (True, entry["granted"])):
+        for part, told in hand_in.shown_seconds(took, exactly=granted).items():
+            check_decimals(f"how long {part} took", told, decimals)
 
 
 @pytest.fixture
